@@ -1,0 +1,1 @@
+//! Reader (and, for tests, writer) of CUDA fat binaries.

@@ -1,0 +1,3 @@
+//! The translator worker process.
+
+fn main() {}

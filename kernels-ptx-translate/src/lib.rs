@@ -1,0 +1,5 @@
+//! PTX to LLVM IR text to a CDNA code object, in a worker process.
+//!
+//! Programs that launch kernels hold only [`protocol`] and [`client`]: hostile PTX and LLVM aborts stay in the worker.
+
+pub mod protocol;

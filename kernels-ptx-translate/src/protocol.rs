@@ -1,0 +1,195 @@
+//! What crosses the pipe between a CUDA process and the translator worker.
+
+use serde::{Deserialize, Serialize};
+
+/// The GPU to compile for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Target {
+    /// CDNA 2.
+    Gfx90a,
+    /// CDNA 3.
+    Gfx942,
+}
+
+/// How CUDA's 32-lane warps lie on 64-lane waves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum WarpLayout {
+    /// One wave holds two warps (lanes 0-31 and 32-63). Launch: the CUDA block as the work-group.
+    Paired,
+    /// One wave holds one warp in lanes 0-31; lanes 32-63 return at entry. Launch: a one-dimensional work-group of
+    /// `ceil(threads / 32) * 64` work-items per CUDA block, the grid's y and z as they are.
+    Solo,
+}
+
+/// One parameter of a kernel, in declaration order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Param {
+    /// Byte offset in the parameter block (PTX layout rules: natural or declared alignment).
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+    /// Alignment in bytes.
+    pub align: u32,
+}
+
+/// A `.entry` of a module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The PTX name.
+    pub name: String,
+    /// Parameters.
+    pub params: Vec<Param>,
+    /// Size of the parameter block in bytes (end of the last parameter; 0 with none).
+    pub param_size: u32,
+    /// `.maxntid`, missing dimensions 1.
+    pub max_ntid: Option<[u32; 3]>,
+    /// `.reqntid`.
+    pub req_ntid: Option<[u32; 3]>,
+    /// Bytes of static `.shared` memory that the kernel and the functions it calls use.
+    pub static_shared: u32,
+    /// Bytes of `.local` memory declared per thread.
+    pub local: u32,
+}
+
+/// A module-scope `.global` or `.const` variable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Global {
+    /// The PTX name.
+    pub name: String,
+    /// Offset of the variable in the module's data block.
+    pub offset: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// `.const` rather than `.global`.
+    pub constant: bool,
+    /// `.attribute(.managed)`.
+    pub managed: bool,
+    /// Declared `.extern`: must be defined by another module.
+    pub external: bool,
+}
+
+/// A pointer inside the initial data block: at `at`, add the block's base address (already holds the addend).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relocation {
+    /// Offset of the 8-byte word in the data block.
+    pub at: u64,
+}
+
+/// What a module contains, without compiling it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleInfo {
+    /// `.version` major and minor.
+    pub version: (u32, u32),
+    /// `.target`, for example `sm_80` or `sm_90a`.
+    pub target: String,
+    /// Kernels, in source order.
+    pub entries: Vec<Entry>,
+    /// Variables.
+    pub globals: Vec<Global>,
+    /// Size of the module's data block: every `.global` and `.const` variable at its aligned offset. Kernels receive
+    /// its base address as a hidden argument, so every kernel of a module sees the same variables.
+    pub data_size: u64,
+    /// Alignment of the data block.
+    pub data_align: u64,
+    /// Initial bytes of the data block (may be shorter than `data_size`: the rest is zero).
+    pub data: Vec<u8>,
+    /// Pointers to relocate in it.
+    pub relocations: Vec<Relocation>,
+}
+
+/// The hidden arguments that follow the parameter block at the next multiple of 8. 64 bytes, little-endian:
+///
+/// ```text
+///  0 u64 module data block     24 u32 ntid.x  y  z        48 u32 dynamic shared bytes
+///  8 u64 printf ring, or 0     36 u32 nctaid.x  y  z      52 u32 reserved, 0
+/// 16 u64 device heap, or 0                                56 u64 grid id
+/// ```
+pub const HIDDEN_ARGS_SIZE: u32 = 64;
+
+/// Compiles one kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CompileRequest {
+    /// The `.entry` to compile.
+    pub entry: String,
+    /// The GPU.
+    pub target: Target,
+    /// CUDA block size of the launch that needs it, x y z; all 0 when unknown (ahead of time).
+    pub block: [u32; 3],
+    /// LLVM optimisation level, 0 to 3.
+    pub opt_level: u8,
+}
+
+/// A compiled kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompiledKernel {
+    /// ELF code object with one kernel symbol, `<symbol>.kd`.
+    pub code_object: Vec<u8>,
+    /// Name of the kernel in the code object, without `.kd` (never taken from the application's text).
+    pub symbol: String,
+    /// How to launch it.
+    pub layout: WarpLayout,
+    /// Largest CUDA block (threads) this compilation may be launched with.
+    pub max_threads: u32,
+    /// Size of parameter block plus hidden arguments.
+    pub kernarg_size: u32,
+    /// Static LDS bytes, from the code object.
+    pub static_lds: u32,
+    /// Scratch bytes per work-item, from the code object.
+    pub private_size: u32,
+    /// Vector registers used, from the metadata note.
+    pub vgprs: u32,
+    /// The kernel may write to the printf ring.
+    pub uses_printf: bool,
+    /// The kernel may call malloc or free.
+    pub uses_heap: bool,
+}
+
+/// Why a translation failed, in the terms the driver API needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TranslateError {
+    /// Not PTX, or PTX that does not parse: CUDA_ERROR_INVALID_PTX (218). Line numbers are 1-based.
+    InvalidPtx {
+        /// Source line.
+        line: u32,
+        /// What is wrong.
+        message: String,
+    },
+    /// A PTX instruction, directive or state that parses but is not translated yet; named, with its line.
+    Unsupported {
+        /// Source line.
+        line: u32,
+        /// The construct, for example `wmma.mma.sync`.
+        construct: String,
+    },
+    /// No such `.entry`.
+    NoSuchEntry(String),
+    /// The block does not fit: over `.maxntid`, or over 512 threads where the kernel needs one warp per wave.
+    BlockTooLarge {
+        /// The largest that would do.
+        max_threads: u32,
+    },
+    /// The compiler library is missing, refused the module or died; its log.
+    Compiler(String),
+    /// The worker could not be started or talked to.
+    Worker(String),
+    /// The result failed the code-object check.
+    BadCodeObject(String),
+}
+
+impl core::fmt::Display for TranslateError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::InvalidPtx { line, message } => write!(f, "invalid PTX, line {line}: {message}"),
+            Self::Unsupported { line, construct } => write!(f, "PTX line {line}: {construct} is not supported yet"),
+            Self::NoSuchEntry(name) => write!(f, "the module has no entry named {name}"),
+            Self::BlockTooLarge { max_threads } => {
+                write!(f, "the kernel can run at most {max_threads} threads a block here")
+            }
+            Self::Compiler(log) => write!(f, "the code generator failed: {log}"),
+            Self::Worker(what) => write!(f, "the translator worker failed: {what}"),
+            Self::BadCodeObject(what) => write!(f, "the compiled code object was refused: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for TranslateError {}

@@ -1,0 +1,1 @@
+//! `cu*`: one file per chapter of the CUDA Driver API manual.

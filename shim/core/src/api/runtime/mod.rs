@@ -1,0 +1,1 @@
+//! `cuda*`: one file per chapter of the CUDA Runtime API manual.

@@ -1,0 +1,1 @@
+//! Devices, contexts, properties, visibility.

@@ -1,0 +1,1 @@
+//! The safe wrapper of ROCr.

@@ -1,0 +1,12 @@
+//! Regauge's behaviour and state: the CUDA driver and runtime APIs over HSA.
+//!
+//! Data flows one way: [`api`] (C boundary: check, convert, forward), then `device`, `memory`, `stream`, `module` (all
+//! behaviour), then `hsa` (the safe wrapper), then the `hsa-sys` crate (raw).
+
+pub mod abi;
+pub mod api;
+pub mod device;
+pub mod hsa;
+pub mod memory;
+pub mod module;
+pub mod stream;

@@ -1,0 +1,1 @@
+//! Allocator and pointer registry.

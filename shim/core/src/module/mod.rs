@@ -1,0 +1,1 @@
+//! Fat binaries, modules, kernels, launch.

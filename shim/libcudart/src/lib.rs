@@ -1,0 +1,1 @@
+//! `libcudart.so.12`: exports only.

@@ -1,0 +1,1 @@
+//! Starts programs with Regauge's libraries and, if asked, a virtual GPU.

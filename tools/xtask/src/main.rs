@@ -1,0 +1,3 @@
+//! The test bench as commands.
+
+fn main() {}

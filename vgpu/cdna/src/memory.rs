@@ -1,0 +1,59 @@
+//! GPU virtual memory as the interpreter sees it.
+
+/// What an instruction wants to do with an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A load, scalar or vector.
+    Read,
+    /// A store.
+    Write,
+    /// A read-modify-write.
+    Atomic,
+    /// An instruction fetch.
+    Execute,
+}
+
+/// A contiguous run of mapped GPU virtual addresses and where its bytes are in this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    /// First GPU virtual address of the run.
+    pub start: u64,
+    /// One past the last address of the run.
+    pub end: u64,
+    /// Host address of the byte at `start`. Valid for reads (and writes, where `writable`) of `end - start` bytes for as
+    /// long as [`GpuMemory::generation`] returns the value it had when the region was looked up.
+    pub host: *mut u8,
+    /// Stores and atomics are allowed.
+    pub writable: bool,
+    /// Instruction fetch is allowed.
+    pub executable: bool,
+}
+
+/// Why an access could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultReason {
+    /// Nothing is mapped for this GPU at the address.
+    NotPresent,
+    /// A store or an atomic met a read-only mapping.
+    ReadOnly,
+    /// An instruction fetch met a mapping without execute permission.
+    NoExecute,
+}
+
+/// A memory fault, as the page-fault interrupt reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The faulting byte address.
+    pub va: u64,
+    /// What was wrong with it.
+    pub reason: FaultReason,
+}
+
+/// The address space of one process on one GPU.
+pub trait GpuMemory: Sync {
+    /// The mapped run that holds `va`, or `None` where nothing is mapped.
+    fn region(&self, va: u64) -> Option<Region>;
+
+    /// A counter that changes whenever a mapping goes away or is replaced; regions looked up before are then stale.
+    fn generation(&self) -> u64;
+}

@@ -1,0 +1,1 @@
+//! A virtual AMD GPU: the amdgpu/KFD system calls under unmodified ROCr.
