@@ -1,1 +1,49 @@
 //! `cuda*`: one file per chapter of the CUDA Runtime API manual.
+
+mod device;
+mod entry_point;
+mod error;
+mod event;
+mod execution;
+mod graph;
+mod library;
+mod memory;
+mod occupancy;
+mod peer;
+mod pointer;
+mod pool;
+mod registration;
+mod stream;
+mod version;
+
+// The symbol tables name functions without their chapter; a chapter that is still empty re-exports nothing.
+#[allow(unused_imports)]
+pub use device::*;
+#[allow(unused_imports)]
+pub use entry_point::*;
+#[allow(unused_imports)]
+pub use error::*;
+#[allow(unused_imports)]
+pub use event::*;
+#[allow(unused_imports)]
+pub use execution::*;
+#[allow(unused_imports)]
+pub use graph::*;
+#[allow(unused_imports)]
+pub use library::*;
+#[allow(unused_imports)]
+pub use memory::*;
+#[allow(unused_imports)]
+pub use occupancy::*;
+#[allow(unused_imports)]
+pub use peer::*;
+#[allow(unused_imports)]
+pub use pointer::*;
+#[allow(unused_imports)]
+pub use pool::*;
+#[allow(unused_imports)]
+pub use registration::*;
+#[allow(unused_imports)]
+pub use stream::*;
+#[allow(unused_imports)]
+pub use version::*;

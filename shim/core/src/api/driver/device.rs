@@ -1,0 +1,1 @@
+//! Device Management and Primary Context Management: `cuDevice*`.

@@ -1,0 +1,1 @@
+//! Execution Control: `cuLaunch*`, `cuFunc*`.

@@ -1,0 +1,1 @@
+//! Memory Management, host memory: `cuMemHost*`, `cuMemAllocHost`, `cuMemFreeHost`.

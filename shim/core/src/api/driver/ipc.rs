@@ -1,0 +1,1 @@
+//! Memory Management, sharing between processes: `cuIpc*`.

@@ -1,0 +1,1 @@
+//! Stream Memory Operations: `cuStreamWaitValue*`, `cuStreamWriteValue*`, `cuStreamBatchMemOp`.

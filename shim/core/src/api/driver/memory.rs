@@ -1,0 +1,1 @@
+//! Memory Management: allocation, copies, memset, arrays: `cuMem*`, `cuArray*`.

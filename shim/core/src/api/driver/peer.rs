@@ -1,0 +1,1 @@
+//! Peer Context Memory Access: `cuDeviceCanAccessPeer`, `cuCtxEnablePeerAccess`.

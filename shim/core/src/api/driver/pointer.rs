@@ -1,0 +1,1 @@
+//! Unified Addressing: `cuPointer*`, `cuMemPrefetchAsync`, `cuMemAdvise`, `cuMemRangeGetAttribute`.

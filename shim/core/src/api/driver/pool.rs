@@ -1,0 +1,1 @@
+//! Stream Ordered Memory Allocator: `cuMemAllocAsync`, `cuMemPool*`.

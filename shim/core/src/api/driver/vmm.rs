@@ -1,0 +1,1 @@
+//! Virtual Memory Management: `cuMemCreate`, `cuMemMap`, `cuMemAddress*`.

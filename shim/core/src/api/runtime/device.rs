@@ -1,0 +1,1 @@
+//! Device Management: `cudaDevice*`, `cudaSetDevice`, `cudaGetDeviceProperties`, `cudaIpc*`.

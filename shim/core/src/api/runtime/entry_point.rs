@@ -1,0 +1,1 @@
+//! Driver Entry Point Access: `cudaGetDriverEntryPoint`, `cudaGetExportTable`.

@@ -1,0 +1,1 @@
+//! Execution Control: `cudaLaunchKernel`, `cudaFunc*`.

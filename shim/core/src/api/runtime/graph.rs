@@ -1,0 +1,1 @@
+//! Graph Management: `cudaGraph*`, `cudaStreamBeginCapture`.

@@ -1,0 +1,1 @@
+//! Memory Management: `cudaMalloc`, `cudaMemcpy*`, `cudaMemset*`, host memory, symbols.

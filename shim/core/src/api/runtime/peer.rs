@@ -1,0 +1,1 @@
+//! Peer Device Memory Access: `cudaDeviceCanAccessPeer`, `cudaDeviceEnablePeerAccess`.

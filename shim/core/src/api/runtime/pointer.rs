@@ -1,0 +1,1 @@
+//! Unified Addressing: `cudaPointerGetAttributes`.

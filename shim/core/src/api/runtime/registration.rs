@@ -1,0 +1,1 @@
+//! What nvcc's host code calls: `__cudaRegister*`, `__cudaPushCallConfiguration`, `__cudaLaunchKernel`.
