@@ -3,3 +3,8 @@
 //! Programs that launch kernels hold only [`protocol`] and [`client`]: hostile PTX and LLVM aborts stay in the worker.
 
 pub mod protocol;
+
+#[cfg(feature = "translator")]
+pub mod lower;
+#[cfg(feature = "translator")]
+pub mod ptx;

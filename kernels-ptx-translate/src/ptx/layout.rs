@@ -1,0 +1,355 @@
+//! Where the bytes are: parameter blocks, the module's data block and static shared memory.
+//!
+//! The runtime side (through [`ModuleInfo`]) and the lowering take every offset from here, so they cannot disagree.
+
+use std::collections::HashMap;
+
+use super::ast::{
+    AddressBase, FuncId, Function, InitAddress, LabelKind, Linkage, Module, Operand, Parameter, StateSpace, Statement,
+    Symbol, VarId,
+};
+use crate::protocol::{Entry, Global, ModuleInfo, Param, Relocation, TranslateError};
+
+/// Largest data block, in bytes.
+pub const MAX_DATA_SIZE: u64 = 1 << 32;
+
+/// Largest initialised part of a data block, in bytes.
+pub const MAX_INITIALISED: u64 = 1 << 30;
+
+/// Where a kernel's parameters are in its parameter block.
+///
+/// ```text
+/// (.param .u64 p, .param .u8 a, .param .align 16 .b8 e[32])  ->  p 0..8 | a 8..9 | 7 unused | e 16..48
+/// ```
+pub fn params(module: &Module<'_>, function: &Function<'_>) -> Vec<Param> {
+    let mut end = 0u32;
+    let mut params = Vec::with_capacity(function.params.len());
+    for parameter in &function.params {
+        let (size, align) = match *parameter {
+            Parameter::Variable(id) => (module.variable(id).size as u32, module.variable(id).align),
+            Parameter::Register(_, ty) => (ty.bytes(), ty.bytes()),
+        };
+        let offset = end.next_multiple_of(align.max(1));
+        params.push(Param { offset, size, align });
+        end = offset + size;
+    }
+    params
+}
+
+/// Size of the parameter block: the end of the last parameter.
+pub fn param_size(params: &[Param]) -> u32 {
+    params.last().map_or(0, |p| p.offset + p.size)
+}
+
+/// The value that stands for a function's address wherever one is stored, passed or compared.
+///
+/// Kernels are compiled one by one, so a function has no address that all of them share: a module-wide number takes
+/// its place and an indirect call selects among the functions whose number may have got out.
+pub fn function_token(id: FuncId) -> u64 {
+    // Never null, and aligned as code addresses are.
+    (u64::from(id.0) + 1) << 4
+}
+
+/// The module's data block: every defined `.global` and `.const` variable, in source order, at its aligned offset.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataBlock {
+    offsets: HashMap<VarId, u64>,
+    /// Size in bytes.
+    pub size: u64,
+    /// Alignment in bytes.
+    pub align: u64,
+}
+
+impl DataBlock {
+    /// Lays out the data block.
+    pub fn of(module: &Module<'_>) -> Result<Self, TranslateError> {
+        let mut block = Self {
+            offsets: HashMap::new(),
+            size: 0,
+            align: 16,
+        };
+        for (index, variable) in module.variables.iter().enumerate() {
+            let in_block = matches!(variable.space, StateSpace::Global | StateSpace::Const | StateSpace::Tex);
+            if !in_block || variable.linkage == Linkage::Extern {
+                continue;
+            }
+            let offset = block.size.next_multiple_of(u64::from(variable.align));
+            block.size = offset
+                .checked_add(variable.size)
+                .filter(|&end| end <= MAX_DATA_SIZE)
+                .ok_or_else(|| TranslateError::InvalidPtx {
+                    line: variable.line,
+                    message: format!(
+                        "the module's variables exceed {MAX_DATA_SIZE} bytes at {}",
+                        variable.name
+                    ),
+                })?;
+            block.align = block.align.max(u64::from(variable.align));
+            block.offsets.insert(VarId(index as u32), offset);
+        }
+        Ok(block)
+    }
+
+    /// Offset of a variable; `None` for one that is not here (another space, or `.extern`).
+    pub fn offset(&self, id: VarId) -> Option<u64> {
+        self.offsets.get(&id).copied()
+    }
+
+    /// Initial bytes (the rest is zero) and the pointers in them.
+    fn initial(&self, module: &Module<'_>) -> Result<(Vec<u8>, Vec<Relocation>), TranslateError> {
+        let mut data = Vec::new();
+        let mut relocations = Vec::new();
+        for (index, variable) in module.variables.iter().enumerate() {
+            let (Some(offset), Some(init)) = (self.offset(VarId(index as u32)), &variable.init) else {
+                continue;
+            };
+            // What follows the last nonzero byte needs no bytes of its own.
+            let written = init.bytes.iter().rposition(|&b| b != 0).map_or(0, |at| at as u64 + 1);
+            let written = init
+                .addresses
+                .iter()
+                .map(|a| a.at + u64::from(a.size))
+                .fold(written, u64::max);
+            if written == 0 {
+                continue;
+            }
+            if offset + written > MAX_INITIALISED {
+                return Err(TranslateError::InvalidPtx {
+                    line: variable.line,
+                    message: format!(
+                        "initialised variables exceed {MAX_INITIALISED} bytes at {}",
+                        variable.name
+                    ),
+                });
+            }
+            data.resize((offset + written).max(data.len() as u64) as usize, 0);
+            let explicit = init.bytes.len().min(written as usize);
+            data[offset as usize..offset as usize + explicit].copy_from_slice(&init.bytes[..explicit]);
+            let mut rest = init.addresses.as_slice();
+            while let Some(&address) = rest.first() {
+                let Some(taken) = whole_pointer(rest) else {
+                    return Err(TranslateError::Unsupported {
+                        line: variable.line,
+                        construct: format!("part of an address in the initial value of {}", variable.name),
+                    });
+                };
+                rest = &rest[taken..];
+                let at = offset + address.at;
+                let value = match address.target {
+                    Symbol::Function(id) => function_token(id),
+                    Symbol::Variable(id) => match self.offset(id) {
+                        Some(offset) => {
+                            relocations.push(Relocation { at });
+                            offset
+                        }
+                        None => {
+                            let target = module.variable(id);
+                            return Err(TranslateError::Unsupported {
+                                line: variable.line,
+                                construct: format!("the address of {} in an initial value", target.name),
+                            });
+                        }
+                    },
+                };
+                let value = value.wrapping_add_signed(address.addend);
+                data[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
+            }
+        }
+        Ok((data, relocations))
+    }
+}
+
+/// How many of the first entries make one 8-byte pointer: one, or eight `mask()` bytes in order.
+fn whole_pointer(addresses: &[InitAddress]) -> Option<usize> {
+    let first = addresses.first()?;
+    if first.size == 8 && first.mask == u64::MAX {
+        return Some(1);
+    }
+    let bytes = addresses.get(..8)?;
+    let in_order = bytes.iter().enumerate().all(|(i, b)| {
+        let expected = InitAddress {
+            at: first.at + i as u64,
+            mask: 0xff << (8 * i),
+            ..*first
+        };
+        b.size == 1 && *b == expected
+    });
+    in_order.then_some(8)
+}
+
+/// What a function reaches: itself, the functions it calls or takes the address of, and the variables they name.
+#[derive(Clone, Debug, Default)]
+pub struct Reachable {
+    /// Functions, the root first.
+    pub functions: Vec<FuncId>,
+    /// Variables named by any of them, in id (source) order.
+    pub variables: Vec<VarId>,
+}
+
+/// Follows calls and addresses from `root`.
+pub fn reachable(module: &Module<'_>, root: FuncId) -> Reachable {
+    let mut seen_functions = vec![false; module.functions.len()];
+    let mut seen_variables = vec![false; module.variables.len()];
+    let mut found = Reachable {
+        functions: vec![root],
+        variables: Vec::new(),
+    };
+    seen_functions[root.0 as usize] = true;
+    let mut next = 0;
+    while next < found.functions.len() {
+        let function = module.function(found.functions[next]);
+        next += 1;
+        let mut visit = |symbol: Symbol| match symbol {
+            Symbol::Variable(id) => seen_variables[id.0 as usize] = true,
+            Symbol::Function(id) => {
+                if !std::mem::replace(&mut seen_functions[id.0 as usize], true) {
+                    found.functions.push(id);
+                }
+            }
+        };
+        if let Some(alias) = function.alias {
+            visit(Symbol::Function(alias));
+        }
+        let Some(body) = &function.body else { continue };
+        for id in &body.variables {
+            visit(Symbol::Variable(*id));
+        }
+        for statement in &body.statements {
+            let Statement::Instruction(instruction) = statement else {
+                continue;
+            };
+            instruction.operands.iter().for_each(|o| operand_symbols(o, &mut visit));
+            if let Some(call) = &instruction.call {
+                operand_symbols(&call.callee, &mut visit);
+                call.returns
+                    .iter()
+                    .chain(&call.arguments)
+                    .for_each(|o| operand_symbols(o, &mut visit));
+            }
+        }
+        for label in &body.labels {
+            if let LabelKind::CallTargets(targets) = &label.kind {
+                targets.iter().for_each(|&f| visit(Symbol::Function(f)));
+            }
+        }
+    }
+    found.variables = (0..module.variables.len())
+        .filter(|&i| seen_variables[i])
+        .map(|i| VarId(i as u32))
+        .collect();
+    found
+}
+
+fn operand_symbols(operand: &Operand<'_>, visit: &mut impl FnMut(Symbol)) {
+    match operand {
+        Operand::Symbol(symbol, _) => visit(*symbol),
+        Operand::Address(address) => {
+            if let AddressBase::Symbol(symbol) = address.base {
+                visit(symbol);
+            }
+        }
+        // Nesting is at most two deep: the parser refuses more.
+        Operand::Tuple(list) | Operand::Vector(list) => list.iter().for_each(|o| operand_symbols(o, visit)),
+        Operand::Pair(a, b) => {
+            operand_symbols(a, visit);
+            operand_symbols(b, visit);
+        }
+        _ => {}
+    }
+}
+
+/// Static shared memory of a kernel: every sized `.shared` variable that it or a function it reaches names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedBlock {
+    /// Sized variables at their aligned offsets.
+    pub offsets: Vec<(VarId, u32)>,
+    /// `.extern .shared x[]`: they all start where dynamic shared memory starts.
+    pub dynamic: Vec<VarId>,
+    /// Bytes of static shared memory.
+    pub size: u32,
+    /// Alignment of the block; also what dynamic shared memory must be aligned to.
+    pub align: u32,
+}
+
+impl SharedBlock {
+    /// Lays out static shared memory of a kernel.
+    pub fn of(module: &Module<'_>, reachable: &Reachable) -> Result<Self, TranslateError> {
+        let mut block = Self {
+            align: 16,
+            ..Self::default()
+        };
+        let mut end = 0u64;
+        for &id in &reachable.variables {
+            let variable = module.variable(id);
+            if variable.space != StateSpace::Shared {
+                continue;
+            }
+            block.align = block.align.max(variable.align);
+            if variable.is_unsized {
+                block.dynamic.push(id);
+                continue;
+            }
+            let offset = end.next_multiple_of(u64::from(variable.align));
+            end = offset.saturating_add(variable.size);
+            if end > u64::from(u32::MAX) {
+                let message = format!("static shared memory exceeds 4 GiB at {}", variable.name);
+                return Err(TranslateError::InvalidPtx {
+                    line: variable.line,
+                    message,
+                });
+            }
+            block.offsets.push((id, offset as u32));
+        }
+        block.size = end as u32;
+        Ok(block)
+    }
+}
+
+/// Describes a module without compiling it.
+pub fn inspect(module: &Module<'_>) -> Result<ModuleInfo, TranslateError> {
+    let block = DataBlock::of(module)?;
+    let (data, relocations) = block.initial(module)?;
+    let mut entries = Vec::new();
+    for (index, function) in module.functions.iter().enumerate() {
+        if !function.is_entry || function.body.is_none() {
+            continue;
+        }
+        let params = params(module, function);
+        let reachable = reachable(module, FuncId(index as u32));
+        let local = reachable.variables.iter().map(|&id| module.variable(id));
+        let local = local
+            .filter(|v| v.space == StateSpace::Local)
+            .map(|v| v.size)
+            .fold(0, u64::saturating_add);
+        entries.push(Entry {
+            name: function.name.to_owned(),
+            param_size: param_size(&params),
+            params,
+            max_ntid: function.directives.max_ntid,
+            req_ntid: function.directives.req_ntid,
+            static_shared: SharedBlock::of(module, &reachable)?.size,
+            local: u32::try_from(local).unwrap_or(u32::MAX),
+        });
+    }
+    let globals = module
+        .globals()
+        .filter(|(_, v)| matches!(v.space, StateSpace::Global | StateSpace::Const | StateSpace::Tex))
+        .map(|(id, v)| Global {
+            name: v.name.to_owned(),
+            offset: block.offset(id).unwrap_or(0),
+            size: v.size,
+            constant: v.space == StateSpace::Const,
+            managed: v.managed,
+            external: v.linkage == Linkage::Extern,
+        });
+    Ok(ModuleInfo {
+        version: module.version,
+        target: module.target.first().copied().unwrap_or_default().to_owned(),
+        entries,
+        globals: globals.collect(),
+        data_size: block.size,
+        data_align: block.align,
+        data,
+        relocations,
+    })
+}
