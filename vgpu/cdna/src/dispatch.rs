@@ -61,6 +61,10 @@ pub struct Stats {
     pub bytes_stored: u64,
     /// Bytes loaded from global memory by vector instructions.
     pub bytes_loaded: u64,
+    /// The part of `bytes_stored` that went to [`foreign`](crate::memory::Region::foreign) regions.
+    pub foreign_bytes_stored: u64,
+    /// The part of `bytes_loaded` that came from [`foreign`](crate::memory::Region::foreign) regions.
+    pub foreign_bytes_loaded: u64,
 }
 
 /// Why a dispatch stopped before its end.

@@ -27,6 +27,9 @@ pub struct Region {
     pub writable: bool,
     /// Instruction fetch is allowed.
     pub executable: bool,
+    /// The memory belongs to another process (it came here by IPC or as a dma-buf). Changes nothing but the counters:
+    /// bytes moved through such a region are what one process's GPU queue does to another process's block.
+    pub foreign: bool,
 }
 
 /// Why an access could not be made.
