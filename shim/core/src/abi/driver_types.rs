@@ -1,0 +1,602 @@
+//! Structures of `cuda.h`.
+//!
+//! Layouts are those of CUDA 12.9 on 64-bit Linux; `layout.rs` asserts them at compile time.
+
+// The manual documents each field under its own name; repeating that here would say nothing new.
+#![allow(missing_docs, non_camel_case_types, non_snake_case)]
+
+use core::ffi::*;
+
+use super::Plain;
+use super::driver_enums::*;
+use super::handles::*;
+
+/// `CUuuid`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUuuid {
+    pub bytes: [c_char; 16],
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUuuid {}
+
+/// `CUipcEventHandle`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUipcEventHandle {
+    pub reserved: [c_char; 64],
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUipcEventHandle {}
+
+/// `CUipcMemHandle`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUipcMemHandle {
+    pub reserved: [c_char; 64],
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUipcMemHandle {}
+
+/// `CUmemFabricHandle`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUmemFabricHandle {
+    pub data: [u8; 64],
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemFabricHandle {}
+
+/// `CUdevprop`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUdevprop {
+    pub maxThreadsPerBlock: c_int,
+    pub maxThreadsDim: [c_int; 3],
+    pub maxGridSize: [c_int; 3],
+    pub sharedMemPerBlock: c_int,
+    pub totalConstantMemory: c_int,
+    pub SIMDWidth: c_int,
+    pub memPitch: c_int,
+    pub regsPerBlock: c_int,
+    pub clockRate: c_int,
+    pub textureAlign: c_int,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUdevprop {}
+
+/// `CUmemLocation`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUmemLocation {
+    pub r#type: CUmemLocationType,
+    pub id: c_int,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemLocation {}
+
+/// `CUmemAllocationProp_allocFlags`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUmemAllocationProp_allocFlags {
+    pub compressionType: u8,
+    pub gpuDirectRDMACapable: u8,
+    pub usage: u16,
+    pub reserved: [u8; 4],
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemAllocationProp_allocFlags {}
+
+/// `CUmemAllocationProp`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUmemAllocationProp {
+    pub r#type: CUmemAllocationType,
+    pub requestedHandleTypes: CUmemAllocationHandleType,
+    pub location: CUmemLocation,
+    pub win32HandleMetaData: *mut c_void,
+    pub allocFlags: CUmemAllocationProp_allocFlags,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemAllocationProp {}
+
+/// `CUmemAccessDesc`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUmemAccessDesc {
+    pub location: CUmemLocation,
+    pub flags: CUmemAccess_flags,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemAccessDesc {}
+
+/// `CUmemPoolProps`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUmemPoolProps {
+    pub allocType: CUmemAllocationType,
+    pub handleTypes: CUmemAllocationHandleType,
+    pub location: CUmemLocation,
+    pub win32SecurityAttributes: *mut c_void,
+    pub maxSize: usize,
+    pub usage: u16,
+    pub reserved: [u8; 54],
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemPoolProps {}
+
+/// `CUmemPoolPtrExportData`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUmemPoolPtrExportData {
+    pub reserved: [u8; 64],
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemPoolPtrExportData {}
+
+/// `CUmulticastObjectProp`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUmulticastObjectProp {
+    pub numDevices: c_uint,
+    pub size: usize,
+    pub handleTypes: u64,
+    pub flags: u64,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmulticastObjectProp {}
+
+/// `CUDA_POINTER_ATTRIBUTE_P2P_TOKENS`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUDA_POINTER_ATTRIBUTE_P2P_TOKENS {
+    pub p2pToken: u64,
+    pub vaSpaceToken: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_POINTER_ATTRIBUTE_P2P_TOKENS {}
+
+/// `CUDA_ARRAY_DESCRIPTOR`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUDA_ARRAY_DESCRIPTOR {
+    pub Width: usize,
+    pub Height: usize,
+    pub Format: CUarray_format,
+    pub NumChannels: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_ARRAY_DESCRIPTOR {}
+
+/// `CUDA_ARRAY3D_DESCRIPTOR`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUDA_ARRAY3D_DESCRIPTOR {
+    pub Width: usize,
+    pub Height: usize,
+    pub Depth: usize,
+    pub Format: CUarray_format,
+    pub NumChannels: c_uint,
+    pub Flags: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_ARRAY3D_DESCRIPTOR {}
+
+/// `CUDA_MEMCPY2D`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUDA_MEMCPY2D {
+    pub srcXInBytes: usize,
+    pub srcY: usize,
+    pub srcMemoryType: CUmemorytype,
+    pub srcHost: *const c_void,
+    pub srcDevice: CUdeviceptr,
+    pub srcArray: CUarray,
+    pub srcPitch: usize,
+    pub dstXInBytes: usize,
+    pub dstY: usize,
+    pub dstMemoryType: CUmemorytype,
+    pub dstHost: *mut c_void,
+    pub dstDevice: CUdeviceptr,
+    pub dstArray: CUarray,
+    pub dstPitch: usize,
+    pub WidthInBytes: usize,
+    pub Height: usize,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_MEMCPY2D {}
+
+/// `CUDA_MEMCPY3D`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUDA_MEMCPY3D {
+    pub srcXInBytes: usize,
+    pub srcY: usize,
+    pub srcZ: usize,
+    pub srcLOD: usize,
+    pub srcMemoryType: CUmemorytype,
+    pub srcHost: *const c_void,
+    pub srcDevice: CUdeviceptr,
+    pub srcArray: CUarray,
+    pub reserved0: *mut c_void,
+    pub srcPitch: usize,
+    pub srcHeight: usize,
+    pub dstXInBytes: usize,
+    pub dstY: usize,
+    pub dstZ: usize,
+    pub dstLOD: usize,
+    pub dstMemoryType: CUmemorytype,
+    pub dstHost: *mut c_void,
+    pub dstDevice: CUdeviceptr,
+    pub dstArray: CUarray,
+    pub reserved1: *mut c_void,
+    pub dstPitch: usize,
+    pub dstHeight: usize,
+    pub WidthInBytes: usize,
+    pub Height: usize,
+    pub Depth: usize,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_MEMCPY3D {}
+
+/// `CUDA_MEMCPY3D_PEER`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUDA_MEMCPY3D_PEER {
+    pub srcXInBytes: usize,
+    pub srcY: usize,
+    pub srcZ: usize,
+    pub srcLOD: usize,
+    pub srcMemoryType: CUmemorytype,
+    pub srcHost: *const c_void,
+    pub srcDevice: CUdeviceptr,
+    pub srcArray: CUarray,
+    pub srcContext: CUcontext,
+    pub srcPitch: usize,
+    pub srcHeight: usize,
+    pub dstXInBytes: usize,
+    pub dstY: usize,
+    pub dstZ: usize,
+    pub dstLOD: usize,
+    pub dstMemoryType: CUmemorytype,
+    pub dstHost: *mut c_void,
+    pub dstDevice: CUdeviceptr,
+    pub dstArray: CUarray,
+    pub dstContext: CUcontext,
+    pub dstPitch: usize,
+    pub dstHeight: usize,
+    pub WidthInBytes: usize,
+    pub Height: usize,
+    pub Depth: usize,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_MEMCPY3D_PEER {}
+
+/// `CUstreamBatchMemOpParams_waitValue_u`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union CUstreamBatchMemOpParams_waitValue_u {
+    pub value: u32,
+    pub value64: u64,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUstreamBatchMemOpParams_waitValue_u {}
+
+/// `CUstreamBatchMemOpParams_waitValue`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUstreamBatchMemOpParams_waitValue {
+    pub operation: CUstreamBatchMemOpType,
+    pub address: CUdeviceptr,
+    pub u: CUstreamBatchMemOpParams_waitValue_u,
+    pub flags: c_uint,
+    pub alias: CUdeviceptr,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUstreamBatchMemOpParams_waitValue {}
+
+/// `CUstreamBatchMemOpParams_writeValue_u`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union CUstreamBatchMemOpParams_writeValue_u {
+    pub value: u32,
+    pub value64: u64,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUstreamBatchMemOpParams_writeValue_u {}
+
+/// `CUstreamBatchMemOpParams_writeValue`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUstreamBatchMemOpParams_writeValue {
+    pub operation: CUstreamBatchMemOpType,
+    pub address: CUdeviceptr,
+    pub u: CUstreamBatchMemOpParams_writeValue_u,
+    pub flags: c_uint,
+    pub alias: CUdeviceptr,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUstreamBatchMemOpParams_writeValue {}
+
+/// `CUstreamBatchMemOpParams_flushRemoteWrites`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUstreamBatchMemOpParams_flushRemoteWrites {
+    pub operation: CUstreamBatchMemOpType,
+    pub flags: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUstreamBatchMemOpParams_flushRemoteWrites {}
+
+/// `CUstreamBatchMemOpParams_memoryBarrier`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUstreamBatchMemOpParams_memoryBarrier {
+    pub operation: CUstreamBatchMemOpType,
+    pub flags: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUstreamBatchMemOpParams_memoryBarrier {}
+
+/// `CUstreamBatchMemOpParams`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union CUstreamBatchMemOpParams {
+    pub operation: CUstreamBatchMemOpType,
+    pub waitValue: CUstreamBatchMemOpParams_waitValue,
+    pub writeValue: CUstreamBatchMemOpParams_writeValue,
+    pub flushRemoteWrites: CUstreamBatchMemOpParams_flushRemoteWrites,
+    pub memoryBarrier: CUstreamBatchMemOpParams_memoryBarrier,
+    pub pad: [u64; 6],
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUstreamBatchMemOpParams {}
+
+/// `CUaccessPolicyWindow`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUaccessPolicyWindow {
+    pub base_ptr: *mut c_void,
+    pub num_bytes: usize,
+    pub hitRatio: f32,
+    pub hitProp: CUaccessProperty,
+    pub missProp: CUaccessProperty,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUaccessPolicyWindow {}
+
+/// `CUlaunchMemSyncDomainMap`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUlaunchMemSyncDomainMap {
+    pub default_: u8,
+    pub remote: u8,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUlaunchMemSyncDomainMap {}
+
+/// `CUlaunchAttributeValue_clusterDim`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUlaunchAttributeValue_clusterDim {
+    pub x: c_uint,
+    pub y: c_uint,
+    pub z: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUlaunchAttributeValue_clusterDim {}
+
+/// `CUlaunchAttributeValue_programmaticEvent`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUlaunchAttributeValue_programmaticEvent {
+    pub event: CUevent,
+    pub flags: c_int,
+    pub triggerAtBlockStart: c_int,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUlaunchAttributeValue_programmaticEvent {}
+
+/// `CUlaunchAttributeValue_launchCompletionEvent`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUlaunchAttributeValue_launchCompletionEvent {
+    pub event: CUevent,
+    pub flags: c_int,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUlaunchAttributeValue_launchCompletionEvent {}
+
+/// `CUlaunchAttributeValue_preferredClusterDim`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUlaunchAttributeValue_preferredClusterDim {
+    pub x: c_uint,
+    pub y: c_uint,
+    pub z: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUlaunchAttributeValue_preferredClusterDim {}
+
+/// `CUlaunchAttributeValue_deviceUpdatableKernelNode`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUlaunchAttributeValue_deviceUpdatableKernelNode {
+    pub deviceUpdatable: c_int,
+    pub devNode: CUgraphDeviceNode,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUlaunchAttributeValue_deviceUpdatableKernelNode {}
+
+/// `CUlaunchAttributeValue`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union CUlaunchAttributeValue {
+    pub pad: [c_char; 64],
+    pub accessPolicyWindow: CUaccessPolicyWindow,
+    pub cooperative: c_int,
+    pub syncPolicy: CUsynchronizationPolicy,
+    pub clusterDim: CUlaunchAttributeValue_clusterDim,
+    pub clusterSchedulingPolicyPreference: CUclusterSchedulingPolicy,
+    pub programmaticStreamSerializationAllowed: c_int,
+    pub programmaticEvent: CUlaunchAttributeValue_programmaticEvent,
+    pub launchCompletionEvent: CUlaunchAttributeValue_launchCompletionEvent,
+    pub priority: c_int,
+    pub memSyncDomainMap: CUlaunchMemSyncDomainMap,
+    pub memSyncDomain: CUlaunchMemSyncDomain,
+    pub preferredClusterDim: CUlaunchAttributeValue_preferredClusterDim,
+    pub deviceUpdatableKernelNode: CUlaunchAttributeValue_deviceUpdatableKernelNode,
+    pub sharedMemCarveout: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUlaunchAttributeValue {}
+
+/// `CUlaunchAttribute`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUlaunchAttribute {
+    pub id: CUlaunchAttributeID,
+    pub pad: [c_char; 4],
+    pub value: CUlaunchAttributeValue,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUlaunchAttribute {}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUlaunchConfig {
+    pub gridDimX: c_uint,
+    pub gridDimY: c_uint,
+    pub gridDimZ: c_uint,
+    pub blockDimX: c_uint,
+    pub blockDimY: c_uint,
+    pub blockDimZ: c_uint,
+    pub sharedMemBytes: c_uint,
+    pub hStream: CUstream,
+    pub attrs: *mut CUlaunchAttribute,
+    pub numAttrs: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUlaunchConfig {}
+
+/// `CUDA_LAUNCH_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUDA_LAUNCH_PARAMS {
+    pub function: CUfunction,
+    pub gridDimX: c_uint,
+    pub gridDimY: c_uint,
+    pub gridDimZ: c_uint,
+    pub blockDimX: c_uint,
+    pub blockDimY: c_uint,
+    pub blockDimZ: c_uint,
+    pub sharedMemBytes: c_uint,
+    pub hStream: CUstream,
+    pub kernelParams: *mut *mut c_void,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_LAUNCH_PARAMS {}
+
+/// `CUexecAffinitySmCount`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUexecAffinitySmCount {
+    pub val: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUexecAffinitySmCount {}
+
+/// `CUexecAffinityParam_param`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union CUexecAffinityParam_param {
+    pub smCount: CUexecAffinitySmCount,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUexecAffinityParam_param {}
+
+/// `CUexecAffinityParam`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUexecAffinityParam {
+    pub r#type: CUexecAffinityType,
+    pub param: CUexecAffinityParam_param,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUexecAffinityParam {}
+
+/// `CUctxCigParam`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUctxCigParam {
+    pub sharedDataType: CUcigDataType,
+    pub sharedData: *mut c_void,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUctxCigParam {}
+
+/// `CUctxCreateParams`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUctxCreateParams {
+    pub execAffinityParams: *mut CUexecAffinityParam,
+    pub numExecAffinityParams: c_int,
+    pub cigParams: *mut CUctxCigParam,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUctxCreateParams {}
+
+/// `CUlibraryHostUniversalFunctionAndDataTable`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUlibraryHostUniversalFunctionAndDataTable {
+    pub functionTable: *mut c_void,
+    pub functionWindowSize: usize,
+    pub dataTable: *mut c_void,
+    pub dataWindowSize: usize,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUlibraryHostUniversalFunctionAndDataTable {}
