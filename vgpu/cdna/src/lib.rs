@@ -5,7 +5,10 @@
 //! through [`dispatch::Host`], and one AQL dispatch at a time through [`dispatch::run`].
 
 pub mod dispatch;
+pub mod exec;
+pub mod isa;
 pub mod memory;
+pub mod wave;
 
 /// An instruction set this crate decodes and executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
