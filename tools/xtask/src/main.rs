@@ -1,3 +1,69 @@
 //! The test bench as commands.
+//!
+//! `cargo xtask demo` and `cargo xtask test` are what the README promises; the rest are the pieces they are made of, for
+//! everyone who works on Regauge.
 
-fn main() {}
+mod bench;
+mod conformance;
+mod counters;
+mod demo;
+mod exec;
+mod process;
+mod programs;
+mod ring;
+mod setup;
+mod soak;
+mod suites;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A failure that is told to the user as it stands.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Regauge's test bench.
+#[derive(Parser)]
+#[command(name = "cargo xtask", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Fetch and build all that the other commands need (idempotent; they also do it for themselves).
+    Setup(setup::Arguments),
+    /// Run the bench's nvcc (13.5, for libcudart.so.12).
+    Nvcc {
+        /// Arguments for nvcc, after `--`.
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+    /// Run any command, children included, over a virtual GPU with Regauge's libraries in front.
+    Exec(exec::Arguments),
+    /// The main job: MPI ranks exchange device memory over virtual GPUs, with the checks that prove it.
+    Demo(demo::Arguments),
+    /// Run the test suites (what CI runs).
+    Test(suites::Arguments),
+    /// Run a long matrix or stress test; writes a dated report under target/soak/.
+    Soak(soak::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Setup(arguments) => setup::run(&arguments),
+        Command::Nvcc { arguments } => programs::run_nvcc(&arguments),
+        Command::Exec(arguments) => exec::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Test(arguments) => suites::run(&arguments),
+        Command::Soak(arguments) => soak::run(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("cargo xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Where Regauge's libraries are.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The file names that programs ask the dynamic loader for.
+pub const SONAMES: [&str; 3] = ["libcudart.so.12", "libcuda.so.1", "libnvidia-ml.so.1"];
+
+/// A folder that holds all of Regauge's libraries under their SONAMEs.
+#[derive(Clone, Debug)]
+pub struct Libraries {
+    directory: PathBuf,
+}
+
+impl Libraries {
+    /// Takes `directory` if every library is in it.
+    ///
+    /// # Errors
+    /// `NotFound`, naming the first library that is missing.
+    pub fn in_directory(directory: &Path) -> io::Result<Self> {
+        let directory = directory.canonicalize()?;
+        for soname in SONAMES {
+            if !directory.join(soname).exists() {
+                let text = format!("{} has no {soname} (build the workspace first)", directory.display());
+                return Err(io::Error::new(io::ErrorKind::NotFound, text));
+            }
+        }
+        Ok(Self { directory })
+    }
+
+    /// The folder.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}

@@ -1,0 +1,137 @@
+//! Child processes with a time limit and captured output.
+
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// What a finished (or stopped) command left.
+pub struct Outcome {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// Standard output and error, in the order they arrived.
+    pub output: String,
+    /// It ran past its limit and was killed, with all its children.
+    pub timed_out: bool,
+}
+
+impl Outcome {
+    /// Exit status 0 within the limit.
+    pub fn success(&self) -> bool {
+        self.status.success() && !self.timed_out
+    }
+
+    /// The end in words: `exit status 1`, `killed by signal 11`, `timed out`.
+    pub fn ending(&self) -> String {
+        if self.timed_out {
+            return "timed out".into();
+        }
+        match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => format!("exit status {code}"),
+            (None, Some(signal)) => format!("killed by signal {signal}"),
+            (None, None) => "ended strangely".into(),
+        }
+    }
+
+    /// The last `lines` lines of the output.
+    pub fn tail(&self, lines: usize) -> String {
+        let all: Vec<&str> = self.output.lines().collect();
+        all[all.len().saturating_sub(lines)..].join("\n")
+    }
+}
+
+/// Runs `command` in a process group of its own for at most `limit`; at the limit the whole group is killed.
+pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let (mut reader, writer) = std::io::pipe()?;
+    command
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone()?)
+        .stderr(writer)
+        .process_group(0);
+    let mut child = command.spawn().map_err(|error| format!("{name}: {error}"))?;
+    // The command holds the writing ends; they must close here, or reading never ends.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+
+    let (sender, receiver) = mpsc::channel();
+    let collector = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let mut buffer = [0; 8192];
+        // Until every writer has closed, or the receiver has gone.
+        while let Ok(n @ 1..) = reader.read(&mut buffer) {
+            bytes.extend_from_slice(&buffer[..n]);
+        }
+        let _ = sender.send(());
+        bytes
+    });
+
+    let deadline = Instant::now() + limit;
+    let mut timed_out = false;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if Instant::now() > deadline {
+            timed_out = true;
+            kill_group(child.id());
+            break child.wait()?;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    // Children that outlive the command and hold its output open are ended with it.
+    if receiver.recv_timeout(Duration::from_secs(5)).is_err() {
+        kill_group(child.id());
+    }
+    let bytes = collector.join().map_err(|_| "the output collector panicked")?;
+    Ok(Outcome {
+        status,
+        output: String::from_utf8_lossy(&bytes).into_owned(),
+        timed_out,
+    })
+}
+
+fn kill_group(leader: u32) {
+    // SAFETY: kill has no memory effects; the group was made for this command alone.
+    unsafe { libc::kill(-(leader as i32), libc::SIGKILL) };
+}
+
+/// Runs `command` with this terminal's streams and turns a failure into an error that names it.
+pub fn must(command: &mut Command) -> Result<()> {
+    let name = format!("{command:?}");
+    let status = command.status().map_err(|error| format!("{name}: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{name}: {status}").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_and_status_come_back() {
+        let outcome = run(
+            Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"]),
+            Duration::from_secs(10),
+        )
+        .unwrap();
+        assert_eq!(outcome.status.code(), Some(3));
+        assert!(outcome.output.contains("out") && outcome.output.contains("err"));
+    }
+
+    #[test]
+    fn a_command_past_its_limit_is_killed_with_its_children() {
+        let start = Instant::now();
+        let outcome = run(
+            Command::new("sh").args(["-c", "sleep 60 & sleep 60"]),
+            Duration::from_millis(100),
+        )
+        .unwrap();
+        assert!(outcome.timed_out && start.elapsed() < Duration::from_secs(30));
+    }
+}

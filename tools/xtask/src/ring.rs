@@ -1,0 +1,134 @@
+//! The ring exchange (`tests/programs/ring_exchange.cu`) as a measurement: run it, read what it said and what the GPUs counted.
+
+use std::time::Duration;
+
+use crate::counters::Counters;
+use crate::exec::{self, BarMode};
+use crate::setup::Rocr;
+use crate::{Result, bench, process, programs};
+
+/// Counter: IPC memory handles opened.
+pub const IPC_IMPORTS: &str = "ipc_imports";
+/// Counter: bytes that GPU queues moved between the blocks of two processes.
+pub const BYTES_BETWEEN_PROCESSES: &str = "bytes_between_processes";
+
+/// How device memory may travel between ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// CUDA IPC allowed: peers map each other's blocks.
+    Ipc,
+    /// CUDA IPC off: through host memory.
+    Copy,
+    /// MPI without any knowledge of device memory.
+    Host,
+}
+
+/// One configuration.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// MPI ranks.
+    pub ranks: u32,
+    /// Virtual GPUs.
+    pub gpus: u32,
+    /// How the CPU sees device memory.
+    pub bar: BarMode,
+    /// How device memory may travel.
+    pub path: Path,
+    /// ROCr.
+    pub rocr: Rocr,
+    /// Arguments of the program.
+    pub arguments: Vec<String>,
+    /// Time limit in seconds.
+    pub limit: u64,
+}
+
+impl Configuration {
+    /// The report's: two ranks, one 4 MiB device buffer each.
+    pub fn basic() -> Self {
+        Self {
+            ranks: 2,
+            gpus: 2,
+            bar: BarMode::Large,
+            path: Path::Ipc,
+            rocr: Rocr::V612,
+            arguments: Vec::new(),
+            limit: 300,
+        }
+    }
+
+    /// A line for tables.
+    pub fn describe(&self) -> String {
+        let bar = match self.bar {
+            BarMode::Small => "small BAR",
+            BarMode::Large => "large BAR",
+        };
+        let path = match self.path {
+            Path::Ipc => "CUDA IPC",
+            Path::Copy => "no IPC",
+            Path::Host => "pml ob1",
+        };
+        let mut text = format!(
+            "{} ranks, {} GPUs, {bar}, {path}, ROCr {}",
+            self.ranks,
+            self.gpus,
+            self.rocr.name()
+        );
+        if !self.arguments.is_empty() {
+            text.push_str(&format!(", {}", self.arguments.join(" ")));
+        }
+        text
+    }
+
+    /// Builds the program if need be and runs it.
+    pub fn run(&self) -> Result<Run> {
+        let program = programs::mpi_cuda("ring_exchange")?;
+        let scratch = bench::Scratch::new("ring")?;
+        let prefix = scratch.path().join("counters");
+        let mut arguments = exec::Arguments::for_command([program]);
+        arguments.command.extend(self.arguments.iter().map(Into::into));
+        arguments.ranks = self.ranks;
+        arguments.launcher = Some(exec::Launcher::Mpirun);
+        arguments.gpus = self.gpus;
+        arguments.bar = self.bar;
+        arguments.rocr = self.rocr.clone();
+        arguments.counters = Some(prefix.clone());
+        match self.path {
+            // Threshold 0 keeps the choice of protocol from hiding the path under test.
+            Path::Ipc => {}
+            Path::Copy => arguments.variables.push("UCX_TLS=^cuda_ipc".into()),
+            Path::Host => arguments.pml = "ob1".into(),
+        }
+        let mut command = exec::command(&arguments, &scratch.path().join("gpu"))?;
+        let outcome = process::run(&mut command, Duration::from_secs(self.limit))?;
+        let counters = Counters::read(&prefix)?;
+        Ok(Run { outcome, counters })
+    }
+}
+
+/// What one run gave.
+pub struct Run {
+    /// Exit status and output.
+    pub outcome: process::Outcome,
+    /// The virtual GPUs' counters.
+    pub counters: Counters,
+}
+
+impl Run {
+    /// The program ended well and found every byte right on every rank.
+    pub fn verified(&self) -> bool {
+        self.outcome.success() && self.outcome.output.contains(" 0 wrong: ok")
+    }
+
+    /// The failure of a host-only MPI: EFAULT from process_vm_readv, as the report has it.
+    pub fn failed_with_efault(&self) -> bool {
+        !self.outcome.success() && self.outcome.output.contains("errno = 14")
+    }
+
+    /// Lines that the ranks printed.
+    pub fn rank_lines(&self) -> impl Iterator<Item = &str> {
+        self.outcome
+            .output
+            .lines()
+            .filter(|line| line.starts_with("rank ") || line.starts_with("ring_exchange:"))
+    }
+}

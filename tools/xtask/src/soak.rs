@@ -1,0 +1,124 @@
+//! `cargo xtask soak NAME`: long matrices and stress, run by hand; each writes a dated report.
+
+use std::fmt::Write as _;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use clap::ValueEnum;
+
+use crate::exec::BarMode;
+use crate::ring::{Configuration, Path};
+use crate::setup::{self, Rocr};
+use crate::{Result, bench, demo};
+
+/// Options of `soak`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Which one.
+    name: Name,
+    /// How often to repeat it.
+    #[arg(long, default_value_t = 1)]
+    repeat: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// Ring exchange: ranks x GPUs x BAR x path x ROCr x kind of memory.
+    RingMatrix,
+    /// Ring exchange, many rounds: leaks, hangs, lost completions.
+    RingRepeat,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    setup::build()?;
+    let mut report = format!(
+        "# soak {:?}\n\n{}\n{}\n\n",
+        arguments.name,
+        capture("date", &["-u"])?,
+        capture("git", &["log", "-1", "--oneline"])?
+    );
+    let mut failures = 0;
+    for _ in 0..arguments.repeat {
+        for configuration in configurations(arguments.name) {
+            let start = Instant::now();
+            let run = configuration.run()?;
+            let faults = demo::exchange_faults(&configuration, &run);
+            let verdict = if faults.is_empty() {
+                "ok".to_owned()
+            } else {
+                format!("FAILED: {}", faults.join("; "))
+            };
+            failures += u32::from(!faults.is_empty());
+            let line = format!(
+                "{:6.1} s  {}  {verdict}",
+                start.elapsed().as_secs_f64(),
+                configuration.describe()
+            );
+            println!("{line}");
+            let _ = writeln!(report, "{line}");
+            if !faults.is_empty() {
+                let _ = writeln!(report, "{}\n", run.outcome.tail(30));
+            }
+        }
+    }
+    let _ = writeln!(report, "\n{failures} failed");
+    let folder = bench::target().join("soak");
+    std::fs::create_dir_all(&folder)?;
+    let path = folder.join(format!(
+        "{:?}-{}.txt",
+        arguments.name,
+        capture("date", &["-u", "+%Y%m%dT%H%M%S"])?
+    ));
+    std::fs::write(&path, report)?;
+    println!("soak: {failures} failed; report: {}", path.display());
+    Ok(if failures == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn configurations(name: Name) -> Vec<Configuration> {
+    let mut all = Vec::new();
+    match name {
+        Name::RingMatrix => {
+            for rocr in [Rocr::V612, Rocr::V523] {
+                for (ranks, gpus) in [(2, 1), (2, 2), (4, 1), (4, 2), (4, 4), (8, 2)] {
+                    for bar in [BarMode::Small, BarMode::Large] {
+                        for path in [Path::Ipc, Path::Copy] {
+                            all.push(Configuration {
+                                ranks,
+                                gpus,
+                                bar,
+                                path,
+                                rocr: rocr.clone(),
+                                ..Configuration::basic()
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        Name::RingRepeat => {
+            for rocr in [Rocr::V612, Rocr::V523] {
+                let arguments = ["--rounds", "200", "--bytes", "4M"].map(String::from).to_vec();
+                all.push(Configuration {
+                    rocr,
+                    arguments,
+                    limit: 1200,
+                    ..Configuration::basic()
+                });
+            }
+        }
+    }
+    all
+}
+
+fn capture(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(bench::root())
+        .output()?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}

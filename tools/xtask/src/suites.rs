@@ -1,0 +1,380 @@
+//! `cargo xtask test`: the suites that CI runs.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+
+use crate::exec::{self, BarMode};
+use crate::ring::{self, Configuration};
+use crate::setup::{self, Rocr};
+use crate::{Result, bench, conformance, demo, process, programs};
+
+/// Options of `test`.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Suites to run (default: all, in this order).
+    suites: Vec<Suite>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Suite {
+    /// Formatting, lints, and rules about the tree itself.
+    Style,
+    /// `cargo test` of every crate.
+    Unit,
+    /// The built libraries against the symbol tables and NVIDIA's library; UCX's code patcher.
+    Abi,
+    /// HSA programs and rocminfo on the virtual GPU, both ROCr builds, SDMA on and off.
+    Hsa,
+    /// The recorded PTX cases through the whole stack.
+    Ptx,
+    /// The conformance programs.
+    Conformance,
+    /// The ring exchange under MPI.
+    Ring,
+    /// Machines without a device or without ROCr; programs that never call CUDA.
+    Absent,
+}
+
+/// Counts cases and prints them.
+#[derive(Default)]
+struct Tally {
+    passed: u32,
+    failed: u32,
+    failures: Vec<String>,
+}
+
+impl Tally {
+    fn case(&mut self, name: impl Display, outcome: Result<String>) {
+        match outcome {
+            Ok(note) => {
+                self.passed += 1;
+                println!("  ok     {name}{}{note}", if note.is_empty() { "" } else { ": " });
+            }
+            Err(error) => {
+                self.failed += 1;
+                println!("  FAILED {name}: {error}");
+                self.failures.push(name.to_string());
+            }
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    setup::packages()?;
+    setup::build()?;
+    let suites = if arguments.suites.is_empty() {
+        Suite::value_variants()
+    } else {
+        &arguments.suites
+    };
+    let mut total = Tally::default();
+    for suite in suites {
+        let start = Instant::now();
+        println!("suite {suite:?}");
+        let mut tally = Tally::default();
+        let result = match suite {
+            Suite::Style => style(&mut tally),
+            Suite::Unit => unit(&mut tally),
+            Suite::Abi => abi(&mut tally),
+            Suite::Hsa => hsa(&mut tally),
+            Suite::Ptx => ptx(&mut tally),
+            Suite::Conformance => conformance_programs(&mut tally),
+            Suite::Ring => ring_exchange(&mut tally),
+            Suite::Absent => absent(&mut tally),
+        };
+        if let Err(error) = result {
+            tally.case(format!("suite {suite:?}"), Err(error));
+        }
+        println!(
+            "suite {suite:?}: {} passed, {} failed, {:.0} s\n",
+            tally.passed,
+            tally.failed,
+            start.elapsed().as_secs_f64()
+        );
+        total.passed += tally.passed;
+        total.failed += tally.failed;
+        total.failures.extend(tally.failures);
+    }
+    for failure in &total.failures {
+        println!("failed: {failure}");
+    }
+    println!("{} passed, {} failed", total.passed, total.failed);
+    Ok(if total.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .current_dir(bench::root())
+        .args(arguments)
+        .env_remove("LD_LIBRARY_PATH");
+    command
+}
+
+fn style(tally: &mut Tally) -> Result<()> {
+    let check = |command: &mut Command| process::must(command).map(|()| String::new());
+    tally.case("cargo fmt --check", check(&mut cargo(&["fmt", "--all", "--check"])));
+    tally.case(
+        "cargo clippy, no warnings",
+        check(&mut cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ])),
+    );
+    Ok(())
+}
+
+fn unit(tally: &mut Tally) -> Result<()> {
+    tally.case(
+        "cargo test --workspace",
+        process::must(&mut test_command(&["test", "--workspace"])?).map(|()| String::new()),
+    );
+    Ok(())
+}
+
+fn test_command(arguments: &[&str]) -> Result<Command> {
+    let mut command = cargo(arguments);
+    // What tests of built artefacts need to know.
+    command.env("REGAUGE_TEST_LIBRARIES", bench::release());
+    command.env("REGAUGE_NVIDIA_CUDART", setup::nvcc()?.join("lib64/libcudart.so.12"));
+    Ok(command)
+}
+
+fn abi(tally: &mut Tally) -> Result<()> {
+    tally.case("UCX's code patcher installs every hook", ucx_hooks());
+    Ok(())
+}
+
+/// UCM patches the first bytes of the entry points; one it cannot decode disables all CUDA hooks.
+fn ucx_hooks() -> Result<String> {
+    let ucx = setup::ucx()?;
+    let mut arguments = exec::Arguments::for_command([ucx.join("bin/ucx_info")]);
+    arguments.command.extend(["-e", "-u", "t"].map(Into::into));
+    let scratch = bench::Scratch::new("ucx")?;
+    let mut command = exec::command(&arguments, scratch.path())?;
+    let inherited = command
+        .get_envs()
+        .find(|(key, _)| *key == "LD_LIBRARY_PATH")
+        .and_then(|(_, value)| value);
+    let mut path = ucx.join("lib").into_os_string();
+    if let Some(rest) = inherited {
+        path.push(":");
+        path.push(rest);
+    }
+    command
+        .env("LD_LIBRARY_PATH", path)
+        .env("UCX_MODULE_DIR", ucx.join("lib/ucx"))
+        .env("UCX_MEM_LOG_LEVEL", "info");
+    let outcome = process::run(&mut command, Duration::from_secs(60))?;
+    let line = outcome.output.lines().find(|line| line.contains("on driver API"));
+    match line {
+        Some(line) if line.contains("installed 15 on driver API") => Ok(line.trim().to_owned()),
+        Some(line) => Err(line.trim().to_owned().into()),
+        None => Err(format!("no hook line ({}):\n{}", outcome.ending(), outcome.tail(10)).into()),
+    }
+}
+
+fn hsa(tally: &mut Tally) -> Result<()> {
+    for rocr in [Rocr::V612, Rocr::V523] {
+        tally.case(format!("rocminfo, ROCr {}", rocr.name()), rocminfo(&rocr));
+    }
+    Ok(())
+}
+
+fn rocminfo(rocr: &Rocr) -> Result<String> {
+    let root = rocr.ensure()?.ok_or("no root")?;
+    let arguments = exec::Arguments {
+        rocr: rocr.clone(),
+        ..exec::Arguments::for_command([root.join("usr/bin/rocminfo")])
+    };
+    let scratch = bench::Scratch::new("rocminfo")?;
+    let outcome = process::run(&mut exec::command(&arguments, scratch.path())?, Duration::from_secs(60))?;
+    let agents = outcome
+        .output
+        .lines()
+        .filter(|line| line.trim_start().starts_with("Name:") && line.contains("gfx90a"))
+        .count();
+    if outcome.success() && agents >= 2 {
+        Ok("lists both gfx90a agents".into())
+    } else {
+        Err(format!("{}, {agents} gfx90a lines:\n{}", outcome.ending(), outcome.tail(20)).into())
+    }
+}
+
+/// How many of the recorded PTX cases must agree.
+const PTX_FLOOR: usize = 600;
+
+fn ptx(tally: &mut Tally) -> Result<()> {
+    let comparison = conformance::run("ptx", &Rocr::V612);
+    tally.case(
+        format!("recorded PTX cases, at least {PTX_FLOOR} agree"),
+        comparison.and_then(|result| {
+            let text = format!(
+                "{} agree, {} differ, {} missing",
+                result.agree, result.differ, result.missing
+            );
+            if result.agree >= PTX_FLOOR {
+                Ok(text)
+            } else {
+                Err(text.into())
+            }
+        }),
+    );
+    Ok(())
+}
+
+fn conformance_programs(tally: &mut Tally) -> Result<()> {
+    for (name, floor) in conformance::floors()? {
+        let outcome = conformance::run(&name, &Rocr::V612).and_then(|result| {
+            let text = format!("{} of {} records agree", result.agree, result.total());
+            if result.agree >= floor {
+                Ok(text)
+            } else {
+                Err(format!("{text}, the floor is {floor}").into())
+            }
+        });
+        tally.case(format!("oracle/{name}"), outcome);
+    }
+    Ok(())
+}
+
+fn ring_exchange(tally: &mut Tally) -> Result<()> {
+    let sizes = ["1", "3", "8", "511", "4097", "65537", "1M", "4M", "16777213", "64M"];
+    let sweep: Vec<String> = sizes
+        .iter()
+        .flat_map(|size| ["--bytes".to_owned(), (*size).to_owned()])
+        .collect();
+    let mut cases = Vec::new();
+    for ranks in [2, 4] {
+        for bar in [BarMode::Small, BarMode::Large] {
+            for path in [ring::Path::Ipc, ring::Path::Copy] {
+                cases.push(Configuration {
+                    ranks,
+                    bar,
+                    path,
+                    ..Configuration::basic()
+                });
+            }
+        }
+    }
+    for path in [ring::Path::Ipc, ring::Path::Copy] {
+        cases.push(Configuration {
+            path,
+            rocr: Rocr::V523,
+            ..Configuration::basic()
+        });
+    }
+    for case in &cases {
+        let outcome = case.run().and_then(|run| {
+            let faults = demo::exchange_faults(case, &run);
+            if faults.is_empty() {
+                Ok(String::new())
+            } else {
+                Err(format!("{}\n{}", faults.join("; "), run.outcome.tail(30)).into())
+            }
+        });
+        tally.case(case.describe(), outcome);
+    }
+    for memory in ["device", "pageable", "pinned", "registered"] {
+        let mut arguments = vec!["--memory".to_owned(), memory.to_owned()];
+        arguments.extend(sweep.clone());
+        let case = Configuration {
+            arguments,
+            ..Configuration::basic()
+        };
+        tally.case(format!("sizes of 1 byte to 64 MiB, {memory} memory"), verified(&case));
+    }
+    let offset = ["--offset", "3", "--bytes", "1M", "--bytes", "65537"]
+        .map(String::from)
+        .to_vec();
+    tally.case(
+        "buffers at odd addresses",
+        verified(&Configuration {
+            arguments: offset,
+            ..Configuration::basic()
+        }),
+    );
+    for bar in [BarMode::Small, BarMode::Large] {
+        let case = Configuration {
+            bar,
+            path: ring::Path::Host,
+            ..Configuration::basic()
+        };
+        let outcome = case.run().and_then(|run| {
+            if run.failed_with_efault() {
+                Ok("EFAULT".into())
+            } else {
+                Err(format!("{}\n{}", run.outcome.ending(), run.outcome.tail(20)).into())
+            }
+        });
+        tally.case(
+            format!("negative control fails with EFAULT: {}", case.describe()),
+            outcome,
+        );
+    }
+    Ok(())
+}
+
+fn verified(case: &Configuration) -> Result<String> {
+    let run = case.run()?;
+    if run.verified() {
+        Ok(String::new())
+    } else {
+        Err(format!("{}\n{}", run.outcome.ending(), run.outcome.tail(30)).into())
+    }
+}
+
+fn absent(tally: &mut Tally) -> Result<()> {
+    let probe = build_probe()?;
+    let cases: [(&str, u32, Option<&str>); 2] = [
+        ("no device: cuInit and cudaGetDeviceCount give 100", 0, None),
+        (
+            "no ROCr: the same, and a clear log line",
+            1,
+            Some("REGAUGE_ROCR=/nonexistent/libhsa-runtime64.so.1"),
+        ),
+    ];
+    for (name, gpus, variable) in cases {
+        tally.case(name, probe_run(&probe, gpus, variable));
+    }
+    Ok(())
+}
+
+fn build_probe() -> Result<PathBuf> {
+    let source = bench::root().join("tests/programs/no_device.c");
+    let mut command = Command::new("gcc");
+    command
+        .arg(&source)
+        .arg(bench::release().join("libcudart.so.12"))
+        .arg(bench::release().join("libcuda.so.1"));
+    programs::compile("no_device", &source, command)
+}
+
+fn probe_run(probe: &Path, gpus: u32, variable: Option<&str>) -> Result<String> {
+    let mut arguments = exec::Arguments::for_command([probe]);
+    arguments.gpus = gpus;
+    arguments.variables.extend(variable.map(String::from));
+    let scratch = bench::Scratch::new("absent")?;
+    let outcome = process::run(&mut exec::command(&arguments, scratch.path())?, Duration::from_secs(60))?;
+    if !outcome.success() {
+        return Err(format!("{}:\n{}", outcome.ending(), outcome.tail(10)).into());
+    }
+    if variable.is_some() && !outcome.output.contains("regauge") {
+        return Err(format!("no log line says that ROCr is missing:\n{}", outcome.output).into());
+    }
+    Ok(outcome.output.lines().last().unwrap_or_default().to_owned())
+}
