@@ -6,9 +6,14 @@ fn check(target: Target, samples: &str) {
     let mut wrong = Vec::new();
     let mut lines = 0;
     for line in samples.lines() {
-        let Some((words, text)) = line.split_once('\t') else { continue };
+        let Some((words, text)) = line.split_once('\t') else {
+            continue;
+        };
         lines += 1;
-        let words: Vec<u32> = words.split(' ').map(|w| u32::from_str_radix(w, 16).expect("hex word")).collect();
+        let words: Vec<u32> = words
+            .split(' ')
+            .map(|w| u32::from_str_radix(w, 16).expect("hex word"))
+            .collect();
         let inst = match decode(target, &words) {
             Ok(inst) => inst,
             Err(e) => {
@@ -20,14 +25,22 @@ fn check(target: Target, samples: &str) {
             wrong.push(format!("{line}\n    {} bytes", inst.size));
         }
         let name = text.split(' ').next().unwrap_or_default();
-        let bare = ["_e32", "_e64", "_sdwa", "_dpp"].iter().find_map(|s| name.strip_suffix(s)).unwrap_or(name);
+        let bare = ["_e32", "_e64", "_sdwa", "_dpp"]
+            .iter()
+            .find_map(|s| name.strip_suffix(s))
+            .unwrap_or(name);
         if inst.mnemonic.name() != bare {
             wrong.push(format!("{line}\n    {}", inst.mnemonic));
         }
     }
     assert!(lines > 5000, "only {lines} samples");
     let shown = wrong.len().min(40);
-    assert!(wrong.is_empty(), "{} of {lines} lines differ:\n{}", wrong.len(), wrong[..shown].join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {lines} lines differ:\n{}",
+        wrong.len(),
+        wrong[..shown].join("\n")
+    );
 }
 
 #[test]
