@@ -50,13 +50,27 @@ enum BarMode {
 
 fn main() -> ExitCode {
     let Command::Run(run) = Arguments::parse().command;
-    let error = match environment(&run) {
-        // exec returns only on failure.
-        Ok(environment) => environment.command(&run.program[0]).args(&run.program[1..]).exec(),
-        Err(error) => error,
+    match start(&run) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("regauge: {}: {error}", run.program[0].to_string_lossy());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(run: &Run) -> std::io::Result<ExitCode> {
+    let environment = environment(run)?;
+    let mut command = environment.command(&run.program[0]);
+    command.args(&run.program[1..]);
+    let Some(vgpu) = environment.vgpu else {
+        // Nothing to tidy up afterwards: become the program. exec returns only on failure.
+        return Err(command.exec());
     };
-    eprintln!("regauge: {}: {error}", run.program[0].to_string_lossy());
-    ExitCode::FAILURE
+    let status = command.status();
+    // The virtual machine ends with its program; a leftover in a temporary folder is no failure.
+    let _ = std::fs::remove_dir_all(vgpu.root());
+    Ok(ExitCode::from(status?.code().unwrap_or(1) as u8))
 }
 
 fn environment(run: &Run) -> std::io::Result<Environment> {
