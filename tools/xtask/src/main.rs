@@ -14,6 +14,7 @@ mod ring;
 mod setup;
 mod soak;
 mod suites;
+mod tidy;
 
 use std::process::ExitCode;
 

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
-use crate::{Result, bench, conformance, demo, process, programs};
+use crate::{Result, bench, conformance, demo, process, programs, tidy};
 
 /// Options of `test`.
 #[derive(clap::Args)]
@@ -135,6 +135,7 @@ fn style(tally: &mut Tally) -> Result<()> {
             "warnings",
         ])),
     );
+    tally.case("the tree's own rules", tidy::check());
     Ok(())
 }
 
