@@ -14,6 +14,7 @@ mod pointer;
 mod pool;
 mod registration;
 mod stream;
+mod texture;
 mod version;
 
 // The symbol tables name functions without their chapter; a chapter that is still empty re-exports nothing.
@@ -45,5 +46,7 @@ pub use pool::*;
 pub use registration::*;
 #[allow(unused_imports)]
 pub use stream::*;
+#[allow(unused_imports)]
+pub use texture::*;
 #[allow(unused_imports)]
 pub use version::*;

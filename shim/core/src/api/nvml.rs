@@ -1,0 +1,1 @@
+//! `nvml*`: what clients ask of NVML at start-up, answered from HSA.
