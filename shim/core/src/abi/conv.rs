@@ -3,6 +3,10 @@
 //! A NULL pointer is [`Error::INVALID_VALUE`]. Whether a pointer that is not NULL points to memory of the right size is the
 //! client's promise, in Rust as in C: that is what each entry point's safety section says.
 
+// The functions that follow one pointer are safe to name so that bodies of API calls read as plain Rust; the promise is made
+// where the pointer enters, at the `unsafe extern "C"` entry point.
+#![allow(clippy::not_unsafe_ptr_arg_deref)]
+
 use core::ffi::{CStr, c_char};
 use core::slice;
 
