@@ -4,6 +4,7 @@
 //! it (the `vgpu` preload library, a unit test) hands it memory through [`memory::GpuMemory`], a way to reach the outside
 //! through [`dispatch::Host`], and one AQL dispatch at a time through [`dispatch::run`].
 
+pub mod alu;
 pub mod dispatch;
 pub mod exec;
 pub mod isa;

@@ -1,0 +1,563 @@
+//! The transcendental instructions, correctly rounded to nearest even.
+//!
+//! Hardware gives these within a documented error (about one unit in the last place for f32 and f16, far less accuracy for
+//! f64's reciprocals) from tables that are not public. The correctly rounded result of the exact function lies within every
+//! such bound and is the same on every host. Method: an estimate in f64 with host `+ - * /` and square root, which
+//! IEEE 754 fixes bit for bit; where its error bound leaves two candidates, exact or 128-bit arithmetic decides.
+
+use super::{
+    convert,
+    fixed::{self, mul_high},
+    format::{F16, F32, F64, Format},
+    mode::Env,
+    soft::Exact,
+};
+use std::sync::OnceLock;
+
+/// The estimates below are good to a few units of 2^-52; this leaves a wide margin.
+const MARGIN: f64 = 1.0 / (1u64 << 45) as f64;
+
+/// A result format that an f64 estimate is rounded to.
+trait Narrow: Format {
+    fn narrow(x: f64) -> u64;
+}
+
+impl Narrow for F32 {
+    #[inline]
+    fn narrow(x: f64) -> u64 {
+        (x as f32).to_bits().into()
+    }
+}
+
+impl Narrow for F16 {
+    #[inline]
+    fn narrow(x: f64) -> u64 {
+        // To f32 with the last bit sticky, so that the second rounding sees what the first dropped.
+        let bits = x.to_bits();
+        let near = (x as f32).to_bits();
+        let back = f64::from(f32::from_bits(near)).to_bits();
+        let toward_zero = if back & !(1 << 63) > bits & !(1 << 63) {
+            near - 1
+        } else {
+            near
+        };
+        let sticky = toward_zero | u32::from(f64::from(f32::from_bits(toward_zero)).to_bits() != bits);
+        convert::f16_from_f32_nearest(sticky).into()
+    }
+}
+
+/// The rounded estimate, or the exact answer where the estimate is too near a boundary.
+#[inline]
+fn decide<F: Narrow>(estimate: f64, exact: impl FnOnce() -> Exact) -> u64 {
+    let slack = estimate * MARGIN;
+    let (low, high) = (F::narrow(estimate - slack), F::narrow(estimate + slack));
+    if low == high {
+        low
+    } else {
+        exact().round::<F>(&Env::DEFAULT)
+    }
+}
+
+/// Operand flushing, NaN quietening, result flushing, FP16_OVFL around a function of the operand's value.
+#[inline]
+fn around<F: Format>(x: u64, env: &Env, f: impl FnOnce(u64) -> u64) -> u64 {
+    if F::is_nan(x) {
+        return x | F::QUIET;
+    }
+    let x = F::input(x, env);
+    let r = F::output(f(x), env);
+    if F::HALF && env.fp16_ovfl && F::is_inf(r) && !F::is_inf(x) && !F::is_zero(x) {
+        r - 1
+    } else {
+        r
+    }
+}
+
+#[inline]
+fn wide16(x: u64) -> f64 {
+    f32::from_bits(convert::f32_from_f16(x as u16)).into()
+}
+
+#[inline]
+fn wide32(x: u64) -> f64 {
+    f32::from_bits(x as u32).into()
+}
+
+/// `v_rcp_f32`.
+///
+/// The f64 quotient rounds to the right f32: 1/x and a boundary m between f32 values differ by |1 - x m| / x, and x m has
+/// at most 49 bits, so unless they are equal they are at least 2^-49 apart, more than f64's rounding moves.
+#[inline]
+pub fn rcp_f32(x: u32, env: &Env) -> u32 {
+    around::<F32>(x.into(), env, |x| F32::narrow(1.0 / wide32(x))) as u32
+}
+
+/// `v_rcp_f16`; exact by the argument of [`rcp_f32`].
+#[inline]
+pub fn rcp_f16(x: u32, env: &Env) -> u32 {
+    around::<F16>(x.into(), env, |x| F16::narrow(1.0 / wide16(x))) as u32
+}
+
+/// `v_rcp_f64`.
+#[inline]
+pub fn rcp_f64(x: u64, env: &Env) -> u64 {
+    around::<F64>(x, env, |x| (1.0 / f64::from_bits(x)).to_bits())
+}
+
+/// `v_sqrt_f32`.
+#[inline]
+pub fn sqrt_f32(x: u32, env: &Env) -> u32 {
+    around::<F32>(x.into(), env, |x| {
+        if F32::negative(x) && !F32::is_zero(x) {
+            F32::NAN
+        } else {
+            f32::from_bits(x as u32).sqrt().to_bits().into()
+        }
+    }) as u32
+}
+
+/// `v_sqrt_f16`: f64's root of an 11-bit number is nearer than any f16 boundary (12 bits, whose square has 24).
+#[inline]
+pub fn sqrt_f16(x: u32, env: &Env) -> u32 {
+    around::<F16>(x.into(), env, |x| {
+        if F16::negative(x) && !F16::is_zero(x) {
+            F16::NAN
+        } else {
+            F16::narrow(wide16(x).sqrt())
+        }
+    }) as u32
+}
+
+/// `v_sqrt_f64`.
+#[inline]
+pub fn sqrt_f64(x: u64, env: &Env) -> u64 {
+    around::<F64>(x, env, |x| {
+        if F64::negative(x) && !F64::is_zero(x) {
+            F64::NAN
+        } else {
+            f64::from_bits(x).sqrt().to_bits()
+        }
+    })
+}
+
+/// 1/sqrt of zeros, infinities and negative numbers, as every width has it.
+#[inline]
+fn rsq_special<F: Format>(x: u64) -> Option<u64> {
+    if F::is_zero(x) {
+        Some((x & F::SIGN) | F::INF)
+    } else if F::negative(x) {
+        Some(F::NAN)
+    } else if F::is_inf(x) {
+        Some(0)
+    } else {
+        None
+    }
+}
+
+/// `v_rsq_f32`.
+pub fn rsq_f32(x: u32, env: &Env) -> u32 {
+    around::<F32>(x.into(), env, |x| {
+        rsq_special::<F32>(x).unwrap_or_else(|| {
+            let estimate = 1.0 / wide32(x).sqrt();
+            let slack = estimate * MARGIN;
+            let (low, high) = (F32::narrow(estimate - slack), F32::narrow(estimate + slack));
+            if low == high { low } else { nearest_rsq::<F32>(x, low) }
+        })
+    }) as u32
+}
+
+/// `v_rsq_f16`: by the argument of [`rcp_f32`], x m^2 having at most 35 bits.
+pub fn rsq_f16(x: u32, env: &Env) -> u32 {
+    around::<F16>(x.into(), env, |x| {
+        rsq_special::<F16>(x).unwrap_or_else(|| F16::narrow(1.0 / wide16(x).sqrt()))
+    }) as u32
+}
+
+/// `v_rsq_f64`.
+pub fn rsq_f64(x: u64, env: &Env) -> u64 {
+    around::<F64>(x, env, |x| {
+        rsq_special::<F64>(x).unwrap_or_else(|| nearest_rsq::<F64>(x, (1.0 / f64::from_bits(x).sqrt()).to_bits()))
+    })
+}
+
+/// Walks from a near `guess` to the value nearest to 1/sqrt(x), by comparing x m^2 with one at each boundary m.
+fn nearest_rsq<F: Format>(x: u64, guess: u64) -> u64 {
+    let x = Exact::unpack::<F>(x);
+    // Whether the boundary above `y` is still below 1/sqrt(x). Its significand is odd, so x m^2 is never exactly one.
+    let boundary_below = |y: u64| {
+        let y = Exact::unpack::<F>(y);
+        let (m, exp) = (2 * y.sig + 1, y.exp - 1);
+        let square = m * m; // at most 108 bits
+        let (high, low) = (mul_high(square, x.sig), square.wrapping_mul(x.sig));
+        let length = 256
+            - if high != 0 {
+                high.leading_zeros()
+            } else {
+                128 + low.leading_zeros()
+            } as i32;
+        length - 1 < -(x.exp + 2 * exp)
+    };
+    let mut y = guess;
+    while boundary_below(y) {
+        y += 1;
+    }
+    while !boundary_below(y - 1) {
+        y -= 1;
+    }
+    y
+}
+
+/// 2^(j/64).
+fn powers() -> &'static [f64; 64] {
+    static TABLE: OnceLock<[f64; 64]> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        std::array::from_fn(|j| f64::from_bits(fixed::exp2(j as f64 / 64.0).round::<F64>(&Env::DEFAULT)))
+    })
+}
+
+/// 2^x in f64 for x within f32's exponents, a few units of 2^-53 off.
+#[inline]
+fn exp2_estimate(x: f64) -> f64 {
+    let k = (x * 64.0).round_ties_even();
+    let z = (x - k / 64.0) * std::f64::consts::LN_2; // |z| < 0.0055
+    let p = 1.0 + z * (1.0 + z / 2.0 * (1.0 + z / 3.0 * (1.0 + z / 4.0 * (1.0 + z / 5.0 * (1.0 + z / 6.0)))));
+    let k = k as i32;
+    powers()[(k & 63) as usize] * p * f64::from_bits(((k >> 6) + 1023) as u64 * (1 << 52))
+}
+
+fn exp<F: Narrow>(x: f64) -> u64 {
+    if x >= 1000.0 {
+        return F::INF;
+    }
+    if x <= -1000.0 {
+        return 0;
+    }
+    decide::<F>(exp2_estimate(x), || fixed::exp2(x))
+}
+
+/// `v_exp_f32`: 2^x; denormals are flushed whatever MODE says.
+#[inline]
+pub fn exp_f32(x: u32, env: &Env) -> u32 {
+    around::<F32>(x.into(), &env.flushing(), |x| exp::<F32>(wide32(x))) as u32
+}
+
+/// `v_exp_f16`.
+#[inline]
+pub fn exp_f16(x: u32, env: &Env) -> u32 {
+    // An infinite operand is not an overflow.
+    around::<F16>(x.into(), env, |x| exp::<F16>(wide16(x))) as u32
+}
+
+/// log2 in f64 for a positive normal x, a few units of 2^-52 off in relative terms.
+#[inline]
+fn log2_estimate(x: f64) -> f64 {
+    let bits = x.to_bits();
+    let mut e = (bits >> 52) as i32 - 1023;
+    let mut m = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+    if m > std::f64::consts::SQRT_2 {
+        m /= 2.0;
+        e += 1;
+    }
+    let s = (m - 1.0) / (m + 1.0);
+    let s2 = s * s; // below 0.0295
+    let mut r = 1.0 / 23.0;
+    for k in (1..11).rev() {
+        r = r * s2 + 1.0 / f64::from(2 * k + 1);
+    }
+    // The leading term apart keeps the relative error of small logarithms down.
+    let atanh = s + s * (s2 * r);
+    f64::from(e) + atanh * (2.0 / std::f64::consts::LN_2)
+}
+
+fn log<F: Narrow>(x: u64, value: f64) -> u64 {
+    if F::is_zero(x) {
+        return F::SIGN | F::INF;
+    }
+    if F::negative(x) {
+        return F::NAN;
+    }
+    if F::is_inf(x) {
+        return F::INF;
+    }
+    if value.to_bits() & ((1 << 52) - 1) == 0 {
+        // A power of two: its logarithm is an integer.
+        return F::narrow(f64::from((value.to_bits() >> 52) as i32 - 1023));
+    }
+    decide::<F>(log2_estimate(value), || fixed::log2(value))
+}
+
+/// `v_log_f32`: log2; denormals are flushed whatever MODE says.
+#[inline]
+pub fn log_f32(x: u32, env: &Env) -> u32 {
+    around::<F32>(x.into(), &env.flushing(), |x| log::<F32>(x, wide32(x))) as u32
+}
+
+/// `v_log_f16`.
+#[inline]
+pub fn log_f16(x: u32, env: &Env) -> u32 {
+    around::<F16>(x.into(), env, |x| log::<F16>(x, wide16(x))) as u32
+}
+
+/// Sine of `x` turns plus `quarter` quarters. Out of +-256 the hardware gives 0 (sine) and 1 (cosine).
+fn sine<F: Narrow>(x: u64, value: f64, quarter: i32) -> u64 {
+    if F::is_inf(x) {
+        return F::NAN;
+    }
+    if value.abs() > 256.0 {
+        return if quarter == 0 { 0 } else { F::ONE };
+    }
+    // To the nearest quarter turn; the rest is exact and at most an eighth.
+    let q = (value * 4.0).round_ties_even();
+    let y = value - q / 4.0;
+    let q = (q as i32 + quarter) & 3;
+    if y == 0.0 {
+        return match q {
+            0 | 2 if quarter == 0 => x & F::SIGN,
+            0 | 2 => 0,
+            1 => F::ONE,
+            _ => F::SIGN | F::ONE,
+        };
+    }
+    let theta = y * std::f64::consts::TAU;
+    let t2 = theta * theta;
+    let flip = if q >= 2 { F::SIGN } else { 0 };
+    let result = if q & 1 == 0 {
+        let mut r = 1.0;
+        for k in (1..9).rev() {
+            let k = f64::from(k);
+            r = 1.0 - t2 / (2.0 * k * (2.0 * k + 1.0)) * r;
+        }
+        decide::<F>(theta * r, || fixed::sin_cos_turns(y).0)
+    } else {
+        let mut r = 1.0;
+        for k in (1..10).rev() {
+            let k = f64::from(k);
+            r = 1.0 - t2 / (2.0 * k * (2.0 * k - 1.0)) * r;
+        }
+        decide::<F>(r, || fixed::sin_cos_turns(y).1)
+    };
+    result ^ flip
+}
+
+/// `v_sin_f32`: the sine of x turns.
+#[inline]
+pub fn sin_f32(x: u32, env: &Env) -> u32 {
+    around::<F32>(x.into(), env, |x| sine::<F32>(x, wide32(x), 0)) as u32
+}
+
+/// `v_cos_f32`: the cosine of x turns.
+#[inline]
+pub fn cos_f32(x: u32, env: &Env) -> u32 {
+    around::<F32>(x.into(), env, |x| sine::<F32>(x, wide32(x), 1)) as u32
+}
+
+/// `v_sin_f16`.
+#[inline]
+pub fn sin_f16(x: u32, env: &Env) -> u32 {
+    around::<F16>(x.into(), env, |x| sine::<F16>(x, wide16(x), 0)) as u32
+}
+
+/// `v_cos_f16`.
+#[inline]
+pub fn cos_f16(x: u32, env: &Env) -> u32 {
+    around::<F16>(x.into(), env, |x| sine::<F16>(x, wide16(x), 1)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alu::testing::Lcg;
+
+    const E: &Env = &Env::DEFAULT;
+
+    /// Whether `got` is the nearest f32 to a value given as an exact number's rounding at twice the precision.
+    #[track_caller]
+    fn nearest_f32(x: u32, got: u32, exact: Exact) {
+        assert_eq!(u64::from(got), exact.round::<F32>(E), "operand {x:08x}");
+    }
+
+    #[test]
+    fn reciprocals_are_correctly_rounded() {
+        // |x y - 1| decides: the neighbours of y must not be nearer to 1/x. Products are exact in f64 up to 48 bits.
+        let mut rng = Lcg::new(61);
+        for _ in 0..300_000 {
+            let x = rng.u32();
+            let v = f32::from_bits(x);
+            if !v.is_normal() {
+                continue;
+            }
+            let y = rcp_f32(x, E);
+            let error = |y: u32| (f64::from(f32::from_bits(y)) * f64::from(v) - 1.0).abs();
+            if f32::from_bits(y).is_normal() {
+                assert!(error(y) <= error(y + 1) && error(y) <= error(y - 1), "{x:08x} {y:08x}");
+            }
+        }
+        for (x, want) in [
+            (0u32, 0x7f80_0000u32),
+            (0x8000_0000, 0xff80_0000),
+            (0x7f80_0000, 0),
+            (0xff80_0000, 1 << 31),
+        ] {
+            assert_eq!(rcp_f32(x, E), want);
+        }
+        assert_eq!(rcp_f32(0x7f80_0001, E), 0x7fc0_0001);
+    }
+
+    #[test]
+    fn reciprocal_roots_are_correctly_rounded() {
+        let mut rng = Lcg::new(62);
+        for _ in 0..100_000 {
+            let x = rng.u32() & 0x7fff_ffff;
+            if u64::from(x) < F32::INF && x != 0 {
+                let y = rsq_f32(x, E);
+                assert_eq!(u64::from(y), nearest_rsq::<F32>(x.into(), y.into()), "{x:08x}");
+            }
+            let x = rng.u64() >> 1;
+            if x < F64::INF && x != 0 {
+                let y = f64::from_bits(rsq_f64(x, E));
+                // In double-double: x y^2 is one within a unit.
+                let v = f64::from_bits(x);
+                if v.is_normal() {
+                    let p = y * v.sqrt();
+                    assert!((p - 1.0).abs() < 4e-16, "{x:016x}");
+                }
+            }
+        }
+        assert_eq!(rsq_f32(1 << 31, E), 0xff80_0000);
+        assert_eq!(rsq_f64(0, E), F64::INF);
+        assert_eq!(u64::from(rsq_f32(0xbf80_0000, E)), F32::NAN);
+        assert_eq!(f64::from_bits(rsq_f64(4f64.to_bits(), E)), 0.5);
+        assert_eq!(rsq_f64(F64::INF, E), 0);
+    }
+
+    #[test]
+    fn rsq_f64_from_a_distant_guess_finds_the_same_value() {
+        let mut rng = Lcg::new(63);
+        for _ in 0..20_000 {
+            let x = (rng.u64() >> 12) | (1000 + u64::from(rng.u32() % 40)) << 52;
+            let y = rsq_f64(x, E);
+            assert_eq!(nearest_rsq::<F64>(x, y + 3), y);
+            assert_eq!(nearest_rsq::<F64>(x, y - 3), y);
+        }
+    }
+
+    #[test]
+    fn exponentials_agree_with_128_bit_arithmetic() {
+        let mut rng = Lcg::new(64);
+        for _ in 0..40_000 {
+            let x = ((rng.u32() as i32 as f32) / (1u32 << 24) as f32).to_bits();
+            let want = fixed::exp2(f32::from_bits(x).into());
+            let r = want.round::<F32>(E);
+            assert_eq!(u64::from(exp_f32(x, E)), F32::flush(r, true), "{x:08x}");
+        }
+        assert_eq!(f32::from_bits(exp_f32(10f32.to_bits(), E)), 1024.0);
+        assert_eq!(f32::from_bits(exp_f32((-1e9f32).to_bits(), E)), 0.0);
+        assert_eq!(u64::from(exp_f32(128f32.to_bits(), E)), F32::INF);
+        assert_eq!(u64::from(exp_f32(F32::INF as u32, E)), F32::INF);
+        assert_eq!(exp_f32(0xff80_0000, E), 0);
+    }
+
+    #[test]
+    fn logarithms_agree_with_128_bit_arithmetic() {
+        let mut rng = Lcg::new(65);
+        for i in 0..40_000 {
+            let mut x = rng.u32() & 0x7fff_ffff;
+            if i & 1 == 0 {
+                x = 0x3f80_0000 - (1 << 20) + (x & 0x1f_ffff); // around one
+            }
+            if x < 0x0080_0000 || x >= 0x7f80_0000 || x & 0x007f_ffff == 0 {
+                continue;
+            }
+            nearest_f32(x, log_f32(x, E), fixed::log2(f32::from_bits(x).into()));
+        }
+        assert_eq!(f32::from_bits(log_f32(1f32.to_bits(), E)).to_bits(), 0);
+        assert_eq!(f32::from_bits(log_f32(0.125f32.to_bits(), E)), -3.0);
+        assert_eq!(log_f32(1 << 31, E), 0xff80_0000);
+        assert_eq!(log_f32(1, E), 0xff80_0000, "denormals count as zero");
+        assert_eq!(u64::from(log_f32((-1f32).to_bits(), E)), F32::NAN);
+    }
+
+    #[test]
+    fn sines_agree_with_128_bit_arithmetic() {
+        let mut rng = Lcg::new(66);
+        for _ in 0..40_000 {
+            let x = rng.f32();
+            let v = f64::from(f32::from_bits(x));
+            if v == 0.0 || v.abs() > 0.125 || v.is_nan() {
+                continue;
+            }
+            let (s, c) = fixed::sin_cos_turns(v);
+            nearest_f32(x, sin_f32(x, E), s);
+            nearest_f32(x, cos_f32(x, E), c);
+        }
+        let f = |x: f32| x.to_bits();
+        for (x, s, c) in [
+            (0.25, 1.0, 0.0),
+            (0.5, 0.0, -1.0),
+            (-0.25, -1.0, 0.0),
+            (1.0, 0.0, 1.0),
+            (0.0, 0.0, 1.0),
+        ] {
+            assert_eq!(
+                (f32::from_bits(sin_f32(f(x), E)), f32::from_bits(cos_f32(f(x), E))),
+                (s, c),
+                "{x}"
+            );
+        }
+        assert_eq!(sin_f32(f(100.125), E), f(std::f32::consts::FRAC_1_SQRT_2));
+        assert_eq!(cos_f32(f(0.625), E), f(-std::f32::consts::FRAC_1_SQRT_2));
+        assert_eq!((sin_f32(f(1e9), E), cos_f32(f(1e9), E)), (0, f(1.0)));
+        assert!(f32::from_bits(sin_f32(f(f32::INFINITY), E)).is_nan());
+    }
+
+    /// Every f16 operand of every f16 function against exact arithmetic or 128-bit fixed point.
+    #[test]
+    fn all_f16_operands_round_correctly() {
+        for x in 0..=0xffffu32 {
+            let v = wide16(x.into());
+            if !v.is_finite() || v == 0.0 {
+                continue;
+            }
+            let check = |got: u32, want: Exact| assert_eq!(u64::from(got), want.round::<F16>(E), "{x:04x}");
+            check(exp_f16(x, E), fixed::exp2(v));
+            if v > 0.0 {
+                if v.to_bits() & ((1 << 52) - 1) != 0 {
+                    check(log_f16(x, E), fixed::log2(v));
+                }
+                // An odd-bit quotient of 2^60 scaled numerators carries a sticky bit far below f16.
+                let root = v.sqrt();
+                let residual = (-root).mul_add(root, v);
+                let sticky = Exact::unpack::<F64>(root.to_bits());
+                let sticky = Exact {
+                    exp: sticky.exp - 2,
+                    sig: (sticky.sig << 2) | u128::from(residual > 0.0),
+                    ..sticky
+                };
+                check(sqrt_f16(x, E), sticky);
+            }
+            if v.abs() <= 0.125 {
+                let (s, c) = fixed::sin_cos_turns(v);
+                check(sin_f16(x, E), s);
+                check(cos_f16(x, E), c);
+            }
+            let m = Exact::unpack::<F16>(x.into());
+            let numerator = 1u128 << 60;
+            let (q, r) = (numerator / m.sig, numerator % m.sig);
+            let quotient = Exact {
+                negative: m.negative,
+                exp: -60 - m.exp - 1,
+                sig: q << 1 | u128::from(r != 0),
+            };
+            check(rcp_f16(x, E), quotient);
+        }
+    }
+
+    #[test]
+    fn narrowing_to_f16_rounds_once() {
+        let mut rng = Lcg::new(67);
+        for _ in 0..200_000 {
+            let x = f64::from_bits((rng.u64() & 0x800f_ffff_ffff_ffff) | u64::from(990 + rng.u32() % 60) << 52);
+            assert_eq!(F16::narrow(x), convert::float::<F64, F16>(x.to_bits(), E, E), "{x:e}");
+        }
+    }
+}
