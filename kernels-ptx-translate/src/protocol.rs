@@ -147,6 +147,17 @@ pub struct CompiledKernel {
 /// Why a translation failed, in the terms the driver API needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TranslateError {
+    /// The text does not begin as PTX does: CUDA_ERROR_INVALID_IMAGE (200).
+    NotPtx,
+    /// `.version` newer than any this translator knows: CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222).
+    UnsupportedVersion {
+        /// Source line.
+        line: u32,
+        /// Major version.
+        major: u32,
+        /// Minor version.
+        minor: u32,
+    },
     /// Not PTX, or PTX that does not parse: CUDA_ERROR_INVALID_PTX (218). Line numbers are 1-based.
     InvalidPtx {
         /// Source line.
@@ -179,6 +190,10 @@ pub enum TranslateError {
 impl core::fmt::Display for TranslateError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
+            Self::NotPtx => write!(f, "the image is not PTX"),
+            Self::UnsupportedVersion { line, major, minor } => {
+                write!(f, "PTX line {line}: unsupported .version {major}.{minor}")
+            }
             Self::InvalidPtx { line, message } => write!(f, "invalid PTX, line {line}: {message}"),
             Self::Unsupported { line, construct } => write!(f, "PTX line {line}: {construct} is not supported yet"),
             Self::NoSuchEntry(name) => write!(f, "the module has no entry named {name}"),

@@ -2,19 +2,18 @@
 //!
 //! The runtime side (through [`ModuleInfo`]) and the lowering take every offset from here, so they cannot disagree.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::ast::{
     AddressBase, FuncId, Function, InitAddress, LabelKind, Linkage, Module, Operand, Parameter, StateSpace, Statement,
     Symbol, VarId,
 };
+use super::lexer::head;
+use super::limits;
 use crate::protocol::{Entry, Global, ModuleInfo, Param, Relocation, TranslateError};
 
 /// Largest data block, in bytes.
 pub const MAX_DATA_SIZE: u64 = 1 << 32;
-
-/// Largest initialised part of a data block, in bytes.
-pub const MAX_INITIALISED: u64 = 1 << 30;
 
 /// Where a kernel's parameters are in its parameter block.
 ///
@@ -50,7 +49,8 @@ pub fn function_token(id: FuncId) -> u64 {
     (u64::from(id.0) + 1) << 4
 }
 
-/// The module's data block: every defined `.global` and `.const` variable, in source order, at its aligned offset.
+/// The module's data block: every `.global` and `.const` variable, in source order, at its aligned offset. An `.extern`
+/// one is in it too: CUDA ignores the qualifier when a whole program does not define the variable (recorded).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataBlock {
     offsets: HashMap<VarId, u64>,
@@ -70,7 +70,7 @@ impl DataBlock {
         };
         for (index, variable) in module.variables.iter().enumerate() {
             let in_block = matches!(variable.space, StateSpace::Global | StateSpace::Const | StateSpace::Tex);
-            if !in_block || variable.linkage == Linkage::Extern {
+            if !in_block {
                 continue;
             }
             let offset = block.size.next_multiple_of(u64::from(variable.align));
@@ -90,7 +90,7 @@ impl DataBlock {
         Ok(block)
     }
 
-    /// Offset of a variable; `None` for one that is not here (another space, or `.extern`).
+    /// Offset of a variable; `None` for one of another space.
     pub fn offset(&self, id: VarId) -> Option<u64> {
         self.offsets.get(&id).copied()
     }
@@ -113,12 +113,13 @@ impl DataBlock {
             if written == 0 {
                 continue;
             }
-            if offset + written > MAX_INITIALISED {
+            if offset + written > limits::INITIALISED {
                 return Err(TranslateError::InvalidPtx {
                     line: variable.line,
                     message: format!(
-                        "initialised variables exceed {MAX_INITIALISED} bytes at {}",
-                        variable.name
+                        "initialised variables exceed {} bytes at {}",
+                        limits::INITIALISED,
+                        head(variable.name)
                     ),
                 });
             }
@@ -188,21 +189,22 @@ pub struct Reachable {
 
 /// Follows calls and addresses from `root`.
 pub fn reachable(module: &Module<'_>, root: FuncId) -> Reachable {
-    let mut seen_functions = vec![false; module.functions.len()];
-    let mut seen_variables = vec![false; module.variables.len()];
+    let mut seen_functions = HashSet::from([root]);
+    let mut seen_variables = HashSet::new();
     let mut found = Reachable {
         functions: vec![root],
         variables: Vec::new(),
     };
-    seen_functions[root.0 as usize] = true;
     let mut next = 0;
     while next < found.functions.len() {
         let function = module.function(found.functions[next]);
         next += 1;
         let mut visit = |symbol: Symbol| match symbol {
-            Symbol::Variable(id) => seen_variables[id.0 as usize] = true,
+            Symbol::Variable(id) => {
+                seen_variables.insert(id);
+            }
             Symbol::Function(id) => {
-                if !std::mem::replace(&mut seen_functions[id.0 as usize], true) {
+                if seen_functions.insert(id) {
                     found.functions.push(id);
                 }
             }
@@ -233,10 +235,8 @@ pub fn reachable(module: &Module<'_>, root: FuncId) -> Reachable {
             }
         }
     }
-    found.variables = (0..module.variables.len())
-        .filter(|&i| seen_variables[i])
-        .map(|i| VarId(i as u32))
-        .collect();
+    found.variables = seen_variables.into_iter().collect();
+    found.variables.sort_unstable();
     found
 }
 
@@ -305,6 +305,12 @@ impl SharedBlock {
     }
 }
 
+/// Functions that the toolchain declares and the translator itself provides.
+pub const PROVIDED_FUNCTIONS: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+
+/// Most static shared memory any CUDA device takes (recorded: 0x38c00 bytes).
+const MAX_SHARED: u32 = 0x38c00;
+
 /// Describes a module without compiling it.
 pub fn inspect(module: &Module<'_>) -> Result<ModuleInfo, TranslateError> {
     let block = DataBlock::of(module)?;
@@ -316,6 +322,25 @@ pub fn inspect(module: &Module<'_>) -> Result<ModuleInfo, TranslateError> {
         }
         let params = params(module, function);
         let reachable = reachable(module, FuncId(index as u32));
+        let undefined = reachable
+            .functions
+            .iter()
+            .map(|&id| module.function(id))
+            .find(|f| f.body.is_none() && f.alias.is_none() && !PROVIDED_FUNCTIONS.contains(&f.name));
+        if let Some(f) = undefined {
+            let message = format!("unresolved extern function '{}'", head(f.name));
+            return Err(TranslateError::InvalidPtx { line: f.line, message });
+        }
+        let shared = SharedBlock::of(module, &reachable)?;
+        if shared.size > MAX_SHARED {
+            let (name, size) = (head(function.name), shared.size);
+            let message =
+                format!("entry function '{name}' uses too much shared data ({size:#x} bytes, {MAX_SHARED:#x} max)");
+            return Err(TranslateError::InvalidPtx {
+                line: function.line,
+                message,
+            });
+        }
         let local = reachable.variables.iter().map(|&id| module.variable(id));
         let local = local
             .filter(|v| v.space == StateSpace::Local)
@@ -327,7 +352,7 @@ pub fn inspect(module: &Module<'_>) -> Result<ModuleInfo, TranslateError> {
             params,
             max_ntid: function.directives.max_ntid,
             req_ntid: function.directives.req_ntid,
-            static_shared: SharedBlock::of(module, &reachable)?.size,
+            static_shared: shared.size,
             local: u32::try_from(local).unwrap_or(u32::MAX),
         });
     }

@@ -9,4 +9,15 @@
 //! allocation (see [`limits`]).
 
 pub mod ast;
+mod declare;
+mod expression;
+mod function;
 pub mod layout;
+pub mod lexer;
+pub mod limits;
+mod opcodes;
+mod parser;
+mod scope;
+mod statement;
+
+pub use parser::parse;
