@@ -297,6 +297,9 @@ functions! {
         "6.0" fn hsa_amd_vmem_get_alloc_properties_from_handle(
             handle: hsa_amd_vmem_alloc_handle_t, pool: *mut hsa_amd_memory_pool_t, type_: *mut u32,
         ) -> hsa_status_t;
+        "6.4" fn hsa_amd_memory_get_preferred_copy_engine(
+            dst_agent: hsa_agent_t, src_agent: hsa_agent_t, recommended_mask: *mut u32,
+        ) -> hsa_status_t;
         "6.2" fn hsa_amd_vmem_address_reserve_align(
             va: *mut *mut c_void, size: usize, address: u64, alignment: u64, flags: u64,
         ) -> hsa_status_t;
