@@ -1,0 +1,232 @@
+//! Device attributes: one table of id, name, value and reason.
+
+use super::Device;
+use crate::abi::{Error, Result};
+use crate::hsa;
+
+/// Where an attribute's value comes from.
+enum Value {
+    /// The same on every device.
+    Is(i32),
+    /// Asked of the device.
+    Of(fn(&Device) -> i32),
+}
+use Value::{Is, Of};
+
+/// One attribute.
+struct Attribute {
+    id: i32,
+    /// The manual's name without `CU_DEVICE_ATTRIBUTE_`.
+    name: &'static str,
+    value: Value,
+    /// Why the value is what it is.
+    reason: &'static str,
+}
+
+macro_rules! attributes {
+    ($($id:literal $name:ident = $value:expr, $reason:literal;)*) => {
+        /// Every attribute of CUDA 12.9, in order of id.
+        const ATTRIBUTES: &[Attribute] = &[$(Attribute { id: $id, name: stringify!($name), value: $value, reason: $reason },)*];
+    };
+}
+
+/// The capability that programs see, as (major, minor): what the translator covers is closest to it.
+pub const COMPUTE_CAPABILITY: (i32, i32) = (8, 0);
+
+/// Bytes of LDS that one workgroup can have.
+pub fn shared_memory_optin(_device: &Device) -> usize {
+    64 << 10
+}
+
+attributes! {
+    1 MAX_THREADS_PER_BLOCK = Is(1024), "workgroups of CDNA have at most 1024 work-items";
+    2 MAX_BLOCK_DIM_X = Is(1024), "as above";
+    3 MAX_BLOCK_DIM_Y = Is(1024), "as above";
+    4 MAX_BLOCK_DIM_Z = Is(64), "CUDA's limit of every capability";
+    5 MAX_GRID_DIM_X = Is(i32::MAX), "CUDA's limit; the launcher splits what a packet cannot hold";
+    6 MAX_GRID_DIM_Y = Is(65535), "CUDA's limit";
+    7 MAX_GRID_DIM_Z = Is(65535), "CUDA's limit";
+    8 MAX_SHARED_MEMORY_PER_BLOCK = Is(48 << 10), "what a kernel gets without asking, on every capability";
+    9 TOTAL_CONSTANT_MEMORY = Is(64 << 10), "the PTX constant bank";
+    10 WARP_SIZE = Is(32), "programs are compiled for it; two warps share a wave64";
+    11 MAX_PITCH = Is(i32::MAX), "the copy kernels use 64-bit offsets";
+    12 MAX_REGISTERS_PER_BLOCK = Is(65536), "capability 8.0's; a compute unit has twice that, so every block that fits there fits here";
+    13 CLOCK_RATE = Of(|device| khz(device.agent.clock_mhz)), "the agent's";
+    14 TEXTURE_ALIGNMENT = Is(512), "recorded; every block is aligned to a page";
+    15 GPU_OVERLAP = Is(1), "the copy engines run beside kernels";
+    16 MULTIPROCESSOR_COUNT = Of(|device| int(device.agent.compute_units)), "compute units";
+    17 KERNEL_EXEC_TIMEOUT = Is(0), "no watchdog on compute cards";
+    18 INTEGRATED = Is(0), "discrete";
+    19 CAN_MAP_HOST_MEMORY = Is(1), "pinned memory is mapped to every GPU";
+    20 COMPUTE_MODE = Is(0), "any number of processes may use the card";
+    21 MAXIMUM_TEXTURE1D_WIDTH = Is(0), "no textures yet: the calls are refused";
+    22 MAXIMUM_TEXTURE2D_WIDTH = Is(0), "no textures";
+    23 MAXIMUM_TEXTURE2D_HEIGHT = Is(0), "no textures";
+    24 MAXIMUM_TEXTURE3D_WIDTH = Is(0), "no textures";
+    25 MAXIMUM_TEXTURE3D_HEIGHT = Is(0), "no textures";
+    26 MAXIMUM_TEXTURE3D_DEPTH = Is(0), "no textures";
+    27 MAXIMUM_TEXTURE2D_LAYERED_WIDTH = Is(0), "no textures";
+    28 MAXIMUM_TEXTURE2D_LAYERED_HEIGHT = Is(0), "no textures";
+    29 MAXIMUM_TEXTURE2D_LAYERED_LAYERS = Is(0), "no textures";
+    30 SURFACE_ALIGNMENT = Is(512), "recorded";
+    31 CONCURRENT_KERNELS = Is(1), "queues run side by side";
+    32 ECC_ENABLED = Is(1), "HBM of these cards has ECC, always on";
+    33 PCI_BUS_ID = Of(super::pci::bus), "the agent's";
+    34 PCI_DEVICE_ID = Of(super::pci::slot), "the agent's";
+    35 TCC_DRIVER = Is(0), "Windows only";
+    36 MEMORY_CLOCK_RATE = Of(|device| khz(device.agent.memory_clock_mhz)), "the agent's";
+    37 GLOBAL_MEMORY_BUS_WIDTH = Of(|device| int(device.agent.memory_width)), "the agent's";
+    38 L2_CACHE_SIZE = Of(|device| int(device.agent.l2_cache)), "the agent's";
+    39 MAX_THREADS_PER_MULTIPROCESSOR = Of(|device| int(device.agent.max_waves_per_cu * device.agent.wavefront_size)), "waves times lanes";
+    40 ASYNC_ENGINE_COUNT = Of(|device| int(device.agent.sdma_engines)), "SDMA engines";
+    41 UNIFIED_ADDRESSING = Is(1), "one address space for host and all GPUs";
+    42 MAXIMUM_TEXTURE1D_LAYERED_WIDTH = Is(0), "no textures";
+    43 MAXIMUM_TEXTURE1D_LAYERED_LAYERS = Is(0), "no textures";
+    44 CAN_TEX2D_GATHER = Is(0), "no textures";
+    45 MAXIMUM_TEXTURE2D_GATHER_WIDTH = Is(0), "no textures";
+    46 MAXIMUM_TEXTURE2D_GATHER_HEIGHT = Is(0), "no textures";
+    47 MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE = Is(0), "no textures";
+    48 MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE = Is(0), "no textures";
+    49 MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE = Is(0), "no textures";
+    50 PCI_DOMAIN_ID = Of(|device| int(device.agent.pci_domain)), "the agent's";
+    51 TEXTURE_PITCH_ALIGNMENT = Is(32), "recorded";
+    52 MAXIMUM_TEXTURECUBEMAP_WIDTH = Is(0), "no textures";
+    53 MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH = Is(0), "no textures";
+    54 MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS = Is(0), "no textures";
+    55 MAXIMUM_SURFACE1D_WIDTH = Is(0), "no surfaces";
+    56 MAXIMUM_SURFACE2D_WIDTH = Is(0), "no surfaces";
+    57 MAXIMUM_SURFACE2D_HEIGHT = Is(0), "no surfaces";
+    58 MAXIMUM_SURFACE3D_WIDTH = Is(0), "no surfaces";
+    59 MAXIMUM_SURFACE3D_HEIGHT = Is(0), "no surfaces";
+    60 MAXIMUM_SURFACE3D_DEPTH = Is(0), "no surfaces";
+    61 MAXIMUM_SURFACE1D_LAYERED_WIDTH = Is(0), "no surfaces";
+    62 MAXIMUM_SURFACE1D_LAYERED_LAYERS = Is(0), "no surfaces";
+    63 MAXIMUM_SURFACE2D_LAYERED_WIDTH = Is(0), "no surfaces";
+    64 MAXIMUM_SURFACE2D_LAYERED_HEIGHT = Is(0), "no surfaces";
+    65 MAXIMUM_SURFACE2D_LAYERED_LAYERS = Is(0), "no surfaces";
+    66 MAXIMUM_SURFACECUBEMAP_WIDTH = Is(0), "no surfaces";
+    67 MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH = Is(0), "no surfaces";
+    68 MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS = Is(0), "no surfaces";
+    69 MAXIMUM_TEXTURE1D_LINEAR_WIDTH = Is(0), "no textures";
+    70 MAXIMUM_TEXTURE2D_LINEAR_WIDTH = Is(0), "no textures";
+    71 MAXIMUM_TEXTURE2D_LINEAR_HEIGHT = Is(0), "no textures";
+    72 MAXIMUM_TEXTURE2D_LINEAR_PITCH = Is(0), "no textures";
+    73 MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH = Is(0), "no textures";
+    74 MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT = Is(0), "no textures";
+    75 COMPUTE_CAPABILITY_MAJOR = Is(COMPUTE_CAPABILITY.0), "see COMPUTE_CAPABILITY";
+    76 COMPUTE_CAPABILITY_MINOR = Is(COMPUTE_CAPABILITY.1), "see COMPUTE_CAPABILITY";
+    77 MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH = Is(0), "no textures";
+    78 STREAM_PRIORITIES_SUPPORTED = Is(1), "HSA queues have three";
+    79 GLOBAL_L1_CACHE_SUPPORTED = Is(1), "vector L1 caches global loads";
+    80 LOCAL_L1_CACHE_SUPPORTED = Is(1), "and scratch";
+    81 MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = Is(64 << 10), "LDS of a compute unit";
+    82 MAX_REGISTERS_PER_MULTIPROCESSOR = Is(65536), "as 12";
+    83 MANAGED_MEMORY = Is(0), "the calls are refused so far";
+    84 MULTI_GPU_BOARD = Is(0), "each GPU is its own device";
+    85 MULTI_GPU_BOARD_GROUP_ID = Is(0), "as above";
+    86 HOST_NATIVE_ATOMIC_SUPPORTED = Is(0), "atomics across PCIe are not promised";
+    87 SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO = Is(1), "vector FP64 runs at FP32's rate on CDNA2 and later (2 on CDNA3 counts packed FP32)";
+    88 PAGEABLE_MEMORY_ACCESS = Is(0), "XNACK is off by default";
+    89 CONCURRENT_MANAGED_ACCESS = Is(0), "as above";
+    90 COMPUTE_PREEMPTION_SUPPORTED = Is(1), "waves are saved and restored";
+    91 CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM = Of(|_| i32::from(crate::memory::host::registered_address_is_same())), "tried out once";
+    92 CAN_USE_STREAM_MEM_OPS_V1 = Is(0), "recorded";
+    93 CAN_USE_64_BIT_STREAM_MEM_OPS_V1 = Is(0), "recorded";
+    94 CAN_USE_STREAM_WAIT_VALUE_NOR_V1 = Is(0), "recorded";
+    95 COOPERATIVE_LAUNCH = Is(0), "the calls are refused so far";
+    96 COOPERATIVE_MULTI_DEVICE_LAUNCH = Is(0), "as above";
+    97 MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = Of(|device| shared_memory_optin(device) as i32), "LDS of a workgroup";
+    98 CAN_FLUSH_REMOTE_WRITES = Is(0), "recorded; waits acquire at system scope anyway";
+    99 HOST_REGISTER_SUPPORTED = Is(1), "ROCr pins host memory";
+    100 PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = Is(0), "XNACK is off";
+    101 DIRECT_MANAGED_MEM_ACCESS_FROM_HOST = Is(0), "no managed memory";
+    102 VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = Is(0), "the calls are refused so far";
+    103 HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = Is(0), "as above";
+    104 HANDLE_TYPE_WIN32_HANDLE_SUPPORTED = Is(0), "Windows only";
+    105 HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED = Is(0), "Windows only";
+    106 MAX_BLOCKS_PER_MULTIPROCESSOR = Is(32), "capability 8.0's; a compute unit holds 32 waves";
+    107 GENERIC_COMPRESSION_SUPPORTED = Is(0), "no compressible memory";
+    108 MAX_PERSISTING_L2_CACHE_SIZE = Is(0), "no part of L2 can be set aside";
+    109 MAX_ACCESS_POLICY_WINDOW_SIZE = Is(0), "as above";
+    110 GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED = Is(0), "no VMM";
+    111 RESERVED_SHARED_MEMORY_PER_BLOCK = Is(0), "kernels get all of the LDS";
+    112 SPARSE_CUDA_ARRAY_SUPPORTED = Is(0), "no arrays";
+    113 READ_ONLY_HOST_REGISTER_SUPPORTED = Is(0), "the kernel driver pins for writing";
+    114 TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = Is(0), "no graphics interop";
+    115 MEMORY_POOLS_SUPPORTED = Is(0), "the calls are refused so far";
+    116 GPU_DIRECT_RDMA_SUPPORTED = Is(0), "NVIDIA's peer memory kernel interface does not exist here; ROCr's own does";
+    117 GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS = Is(0), "as above";
+    118 GPU_DIRECT_RDMA_WRITES_ORDERING = Is(0), "as above";
+    119 MEMPOOL_SUPPORTED_HANDLE_TYPES = Is(0), "no pools";
+    120 CLUSTER_LAUNCH = Is(0), "not of capability 8.0";
+    121 DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = Is(0), "no arrays";
+    122 CAN_USE_64_BIT_STREAM_MEM_OPS = Is(0), "the calls are refused so far";
+    123 CAN_USE_STREAM_WAIT_VALUE_NOR = Is(0), "as above";
+    124 DMA_BUF_SUPPORTED = Of(|_| i32::from(hsa::get().is_ok_and(|hsa| hsa.dma_buf))), "ROCr's";
+    125 IPC_EVENT_SUPPORTED = Is(0), "the calls are refused so far";
+    126 MEM_SYNC_DOMAIN_COUNT = Is(1), "one domain";
+    127 TENSOR_MAP_ACCESS_SUPPORTED = Is(0), "not of capability 8.0";
+    128 HANDLE_TYPE_FABRIC_SUPPORTED = Is(0), "no fabric on these GPUs";
+    129 UNIFIED_FUNCTION_POINTERS = Is(0), "no device function pointers from the host";
+    130 NUMA_CONFIG = Is(0), "device memory is no NUMA node";
+    131 NUMA_ID = Is(-1), "as above";
+    132 MULTICAST_SUPPORTED = Is(0), "no multicast objects";
+    133 MPS_ENABLED = Is(0), "no MPS";
+    134 HOST_NUMA_ID = Of(|device| int(device.host.node)), "the nearest CPU's node";
+    135 D3D12_CIG_SUPPORTED = Is(0), "Windows only";
+    136 MEM_DECOMPRESS_ALGORITHM_MASK = Is(0), "no decompression engine";
+    137 MEM_DECOMPRESS_MAXIMUM_LENGTH = Is(0), "as above";
+    138 VULKAN_CIG_SUPPORTED = Is(0), "no graphics interop";
+    139 GPU_PCI_DEVICE_ID = Of(|device| (device.agent.chip_id << 16 | super::pci::AMD) as i32), "device and vendor, as NVIDIA packs them";
+    140 GPU_PCI_SUBSYSTEM_ID = Is(0), "ROCr does not say";
+    141 HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = Is(0), "no VMM";
+    142 HOST_NUMA_MEMORY_POOLS_SUPPORTED = Is(0), "no pools";
+    143 HOST_NUMA_MULTINODE_IPC_SUPPORTED = Is(0), "no pools";
+}
+
+fn int(value: u32) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+fn khz(mhz: u32) -> i32 {
+    int(mhz.saturating_mul(1000))
+}
+
+/// The value of an attribute; [`Error::INVALID_VALUE`] for an id that CUDA 12.9 does not have.
+pub fn get(device: &Device, id: i32) -> Result<i32> {
+    // Ids have no gaps, which a test checks.
+    let index = id.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+    let attribute = index
+        .and_then(|index| ATTRIBUTES.get(index))
+        .ok_or(Error::INVALID_VALUE)?;
+    Ok(match attribute.value {
+        Is(value) => value,
+        Of(value) => value(device),
+    })
+}
+
+/// Id, name, value and reason of every attribute, for documentation and diagnosis.
+pub fn describe(device: &Device) -> impl Iterator<Item = (i32, &'static str, i32, &'static str)> {
+    ATTRIBUTES.iter().map(|attribute| {
+        let value = match attribute.value {
+            Is(value) => value,
+            Of(value) => value(device),
+        };
+        (attribute.id, attribute.name, value, attribute.reason)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::CUdevice_attribute;
+
+    #[test]
+    fn every_attribute_of_cuda_12_9_has_its_row() {
+        for (attribute, id) in ATTRIBUTES.iter().zip(1..) {
+            assert_eq!(attribute.id, id, "{}", attribute.name);
+            assert!(!attribute.reason.is_empty(), "{}", attribute.name);
+        }
+        assert_eq!(ATTRIBUTES.len() as i32 + 1, CUdevice_attribute::MAX.0);
+    }
+}

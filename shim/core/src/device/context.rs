@@ -1,0 +1,443 @@
+//! Contexts: one primary context per device, and those that `cuCtxCreate` makes.
+//!
+//! A context object lives as long as the process, so that a stale handle, or a context still current in another thread, is
+//! an error code and never a dangling pointer. Destroying one ends its streams and frees its memory.
+
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+
+use super::Device;
+use super::limits::Settings;
+use crate::abi::{CUcontext, Error, Result};
+use crate::stream::ContextStreams;
+
+/// Flags that `cuCtxCreate` and `cuDevicePrimaryCtxSetFlags` accept: scheduling, map host, local memory, core dumps, sync memops.
+const FLAGS_MASK: u32 = 0xff;
+/// Scheduling bits; more than one of them set is invalid.
+const SCHED_MASK: u32 = 0x07;
+/// `CU_CTX_MAP_HOST`: always on, and reported by `cuCtxGetFlags`.
+pub const MAP_HOST: u32 = 0x08;
+
+/// Life of a context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Life {
+    /// A primary context that nobody retains, or one that was destroyed.
+    Inactive = 0,
+    Active = 1,
+}
+
+/// A context.
+pub struct Context {
+    /// Where its work runs.
+    pub device: &'static Device,
+    /// `cuCtxGetId`: unique in the process, never 0.
+    pub id: u64,
+    /// Whether it is the device's primary context.
+    pub primary: bool,
+    /// Position in the table of contexts, which its handle names.
+    slot: usize,
+    life: AtomicU8,
+    flags: AtomicU32,
+    /// The error that every later call returns; 0 while there is none.
+    failure: AtomicI32,
+    /// Uses that `cuCtxAttach` counts.
+    usage: AtomicU32,
+    streams: AtomicPtr<ContextStreams>,
+    /// How often the context was activated: what was made in an earlier activation is gone.
+    epoch: AtomicU64,
+    /// Devices (as bits) that `cuCtxEnablePeerAccess` opened to this context's kernels.
+    pub(crate) peers: AtomicU64,
+    /// Limits and cache preferences.
+    pub settings: Mutex<Settings>,
+}
+
+/// The error of a device fault in this process; 0 while there is none. As recorded, one fault leaves every context of the
+/// process, old or new, on any device, unusable.
+static FAULT: AtomicI32 = AtomicI32::new(0);
+
+/// Every context ever made, by slot.
+static CONTEXTS: RwLock<Vec<&'static Context>> = RwLock::new(Vec::new());
+
+/// Handles are numbers that no program takes for an address it owns: this tag, and the slot in steps of 16.
+const HANDLE_TAG: usize = 0x5247_0000_0000_0000 >> 8;
+
+thread_local! {
+    static STACK: RefCell<Vec<&'static Context>> = const { RefCell::new(Vec::new()) };
+    static DEVICE: Cell<i32> = const { Cell::new(0) };
+}
+
+impl Context {
+    fn new(device: &'static Device, primary: bool, flags: u32) -> &'static Self {
+        let mut contexts = CONTEXTS.write().unwrap_or_else(PoisonError::into_inner);
+        let slot = contexts.len();
+        let context: &'static Self = Box::leak(Box::new(Self {
+            device,
+            id: slot as u64 + 1,
+            primary,
+            slot,
+            life: AtomicU8::new(Life::Inactive as u8),
+            flags: AtomicU32::new(flags),
+            failure: AtomicI32::new(0),
+            usage: AtomicU32::new(1),
+            streams: AtomicPtr::new(core::ptr::null_mut()),
+            epoch: AtomicU64::new(0),
+            peers: AtomicU64::new(0),
+            settings: Mutex::new(Settings::default()),
+        }));
+        contexts.push(context);
+        context
+    }
+
+    /// The context of a handle, whether it still lives or not. [`Error::INVALID_VALUE`] for NULL,
+    /// [`Error::DEVICE_UNINITIALIZED`] (`CUDA_ERROR_INVALID_CONTEXT`) for a handle that was never one.
+    pub fn from_handle(handle: CUcontext) -> Result<&'static Self> {
+        if handle.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let offset = handle.addr().wrapping_sub(HANDLE_TAG);
+        let contexts = CONTEXTS.read().unwrap_or_else(PoisonError::into_inner);
+        match contexts.get(offset / 16) {
+            Some(context) if offset % 16 == 0 => Ok(context),
+            _ => Err(Error::DEVICE_UNINITIALIZED),
+        }
+    }
+
+    /// What clients hold.
+    pub fn handle(&self) -> CUcontext {
+        core::ptr::without_provenance_mut(HANDLE_TAG + self.slot * 16)
+    }
+
+    /// Whether it can be used: created and not destroyed; for a primary context, retained.
+    pub fn is_active(&self) -> bool {
+        self.life.load(Ordering::Acquire) == Life::Active as u8
+    }
+
+    /// Counts activations: objects of an earlier epoch are gone.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// The streams of the current activation; [`Error::CONTEXT_IS_DESTROYED`] when it is not active.
+    pub fn streams(&self) -> Result<&'static ContextStreams> {
+        // SAFETY: NULL, or a leaked object.
+        unsafe { self.streams.load(Ordering::Acquire).as_ref() }.ok_or(Error::CONTEXT_IS_DESTROYED)
+    }
+
+    /// The error that calls on this context must return, if any: destroyed, or a device fault.
+    pub fn check(&self) -> Result<()> {
+        if !self.is_active() {
+            return Err(Error::CONTEXT_IS_DESTROYED);
+        }
+        match self.failure.load(Ordering::Acquire) {
+            0 => poisoned(),
+            code => Err(Error(code)),
+        }
+    }
+
+    /// Makes `error` what every later call on this context, and on any other of the process, returns. The first one stays.
+    pub fn fail(&self, error: Error) {
+        let first = |slot: &AtomicI32| slot.compare_exchange(0, error.0, Ordering::AcqRel, Ordering::Acquire);
+        if first(&self.failure).is_ok() {
+            log::error!(
+                "{:?} failed with {error:?}; the process cannot use CUDA any more",
+                self.device
+            );
+        }
+        let _ = first(&FAULT);
+    }
+
+    /// Waits until all work of the context is done.
+    pub fn synchronize(&self) -> Result<()> {
+        self.check()?;
+        let result = self.streams()?.synchronize();
+        self.check()?;
+        result
+    }
+
+    /// Flags as `cuCtxGetFlags` reports them.
+    pub fn flags(&self) -> u32 {
+        self.flags.load(Ordering::Relaxed)
+    }
+
+    /// Replaces the flags; [`Error::INVALID_VALUE`] for bits or combinations that CUDA does not know.
+    pub fn set_flags(&self, flags: u32) -> Result<()> {
+        self.flags.store(checked_flags(flags)?, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Limits and cache preferences, locked.
+    pub fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn activate(&self) {
+        let streams = Box::leak(Box::new(ContextStreams::new(self.device)));
+        self.streams.store(streams, Ordering::Release);
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.life.store(Life::Active as u8, Ordering::Release);
+        log::debug!("{:?}: context {} is active", self.device, self.id);
+    }
+
+    /// Ends streams and frees memory. Kernels still running are waited for, as `cudaDeviceReset` does.
+    fn deactivate(&'static self) {
+        if self.life.swap(Life::Inactive as u8, Ordering::AcqRel) != Life::Active as u8 {
+            return;
+        }
+        let streams = self.streams.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        // SAFETY: NULL, or a leaked object: threads that still hold it see an empty set of streams.
+        if let Some(streams) = unsafe { streams.as_ref() } {
+            streams.shutdown();
+        }
+        crate::memory::release_context(self);
+        self.peers.store(0, Ordering::Release);
+        self.failure.store(0, Ordering::Release);
+        *self.settings() = Settings::default();
+        log::debug!("{:?}: context {} has ended", self.device, self.id);
+    }
+}
+
+impl PartialEq for Context {
+    fn eq(&self, other: &Self) -> bool {
+        self.slot == other.slot
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "context {} of {:?}", self.id, self.device)
+    }
+}
+
+/// The process's device fault, as an error.
+fn poisoned() -> Result<()> {
+    match FAULT.load(Ordering::Acquire) {
+        0 => Ok(()),
+        code => Err(Error(code)),
+    }
+}
+
+fn checked_flags(flags: u32) -> Result<u32> {
+    if flags & !FLAGS_MASK != 0 || (flags & SCHED_MASK).count_ones() > 1 {
+        return Err(Error::INVALID_VALUE);
+    }
+    Ok(flags)
+}
+
+/// A device's primary context and who retains it.
+#[derive(Default)]
+pub(crate) struct Primary {
+    context: OnceLock<&'static Context>,
+    state: Mutex<PrimaryState>,
+}
+
+#[derive(Default)]
+struct PrimaryState {
+    /// Retains of the driver API.
+    retains: u32,
+    /// Whether the runtime API holds it; it does so once, until a reset.
+    runtime: bool,
+}
+
+impl Primary {
+    pub(super) fn context(&self, device: &'static Device) -> &'static Context {
+        self.context.get_or_init(|| Context::new(device, true, 0))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PrimaryState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// `cuDevicePrimaryCtxRetain`.
+pub fn retain_primary(device: &'static Device) -> Result<&'static Context> {
+    let mut state = device.primary.lock();
+    let context = device.primary_context();
+    poisoned()?;
+    if !context.is_active() {
+        context.activate();
+    }
+    state.retains += 1;
+    Ok(context)
+}
+
+/// `cuDevicePrimaryCtxRelease`: the last release ends the context. [`Error::DEVICE_UNINITIALIZED`] when nobody retains it.
+pub fn release_primary(device: &'static Device) -> Result<()> {
+    let mut state = device.primary.lock();
+    if state.retains == 0 {
+        if !state.runtime {
+            return Err(Error::DEVICE_UNINITIALIZED);
+        }
+        state.runtime = false;
+    } else {
+        state.retains -= 1;
+    }
+    if state.retains == 0 && !state.runtime {
+        device.primary_context().deactivate();
+    }
+    Ok(())
+}
+
+/// `cuDevicePrimaryCtxReset`, `cudaDeviceReset`: ends the context whoever retains it. The object, and so the handle, stays.
+pub fn reset_primary(device: &'static Device) {
+    let mut state = device.primary.lock();
+    *state = PrimaryState::default();
+    device.primary_context().deactivate();
+}
+
+/// `cudaInitDevice`: activates the primary context for the runtime without making it current.
+pub fn runtime_primary(device: &'static Device) -> Result<&'static Context> {
+    let context = device.primary_context();
+    if context.is_active() && device.primary.lock().runtime {
+        return context.check().map(|()| context);
+    }
+    let mut state = device.primary.lock();
+    if !context.is_active() {
+        // After a fault NVIDIA's runtime finds no device to make a context on.
+        poisoned().map_err(|_| Error::DEVICES_UNAVAILABLE)?;
+        context.activate();
+    }
+    state.runtime = true;
+    context.check().map(|()| context)
+}
+
+/// `cuCtxCreate`: the new context becomes current. [`Error::INVALID_VALUE`] for flags that CUDA does not know.
+pub fn create(device: &'static Device, flags: u32) -> Result<&'static Context> {
+    let flags = checked_flags(flags)?;
+    poisoned()?;
+    let context = Context::new(device, false, flags);
+    context.activate();
+    push(context);
+    Ok(context)
+}
+
+/// `cuCtxDestroy`: also takes the context off the calling thread's stack if it is on top; other threads keep a dead one.
+pub fn destroy(context: &'static Context) -> Result<()> {
+    if context.primary {
+        return Err(Error::DEVICE_UNINITIALIZED);
+    }
+    if !context.is_active() {
+        return Err(Error::CONTEXT_IS_DESTROYED);
+    }
+    context.deactivate();
+    STACK.with_borrow_mut(|stack| stack.pop_if(|top| **top == *context));
+    Ok(())
+}
+
+/// `cuCtxAttach`: one more use.
+pub fn attach(context: &'static Context) -> Result<()> {
+    context.usage.fetch_add(1, Ordering::AcqRel);
+    Ok(())
+}
+
+/// `cuCtxDetach`: one use less; the last one destroys it.
+pub fn detach(context: &'static Context) -> Result<()> {
+    if context.usage.fetch_sub(1, Ordering::AcqRel) == 1 {
+        destroy(context)
+    } else {
+        Ok(())
+    }
+}
+
+/// `cuCtxPushCurrent`.
+pub fn push(context: &'static Context) {
+    STACK.with_borrow_mut(|stack| stack.push(context));
+}
+
+/// `cuCtxPopCurrent`; [`Error::DEVICE_UNINITIALIZED`] when the stack is empty.
+pub fn pop() -> Result<&'static Context> {
+    STACK.with_borrow_mut(Vec::pop).ok_or(Error::DEVICE_UNINITIALIZED)
+}
+
+/// `cuCtxSetCurrent`: replaces the top of the stack; `None` takes it off.
+pub fn set_current(context: Option<&'static Context>) {
+    STACK.with_borrow_mut(|stack| {
+        stack.pop();
+        stack.extend(context);
+    });
+}
+
+/// The calling thread's current context, dead or alive; `None` when there is none.
+pub fn peek() -> Option<&'static Context> {
+    STACK.with_borrow(|stack| stack.last().copied())
+}
+
+/// The calling thread's current context, for driver calls. [`Error::INITIALIZATION_ERROR`] before `cuInit`,
+/// [`Error::DEVICE_UNINITIALIZED`] (`CUDA_ERROR_INVALID_CONTEXT`) when none is current, [`Error::CONTEXT_IS_DESTROYED`], or the
+/// fault that the context met.
+pub fn current() -> Result<&'static Context> {
+    super::initialized()?;
+    let context = peek().ok_or(Error::DEVICE_UNINITIALIZED)?;
+    context.check()?;
+    Ok(context)
+}
+
+/// The current context for runtime calls: initialises the driver, and makes the primary context of the thread's device current
+/// when none is.
+pub fn runtime_current() -> Result<&'static Context> {
+    if let Some(context) = peek() {
+        if context.is_active() || !context.primary {
+            context.check()?;
+            return Ok(context);
+        }
+        // A primary context that was reset or released comes back at the next runtime call.
+        return runtime_primary(context.device);
+    }
+    super::init()?;
+    let context = runtime_primary(super::get(DEVICE.get())?)?;
+    push(context);
+    Ok(context)
+}
+
+/// `cudaGetDevice`: the current context's device, else the one that `cudaSetDevice` chose, else 0.
+pub fn runtime_device() -> i32 {
+    peek().map_or_else(|| DEVICE.get(), |context| context.device.ordinal)
+}
+
+/// `cudaSetDevice`: activates the device's primary context and makes it current.
+pub fn set_runtime_device(device: &'static Device) -> Result<()> {
+    let context = runtime_primary(device)?;
+    DEVICE.set(device.ordinal);
+    set_current(Some(context));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_checked_as_recorded() {
+        for good in [0, 1, 2, 4, 8, 12, 0x10, 0x80, 0x88] {
+            assert_eq!(checked_flags(good), Ok(good));
+        }
+        for bad in [3, 5, 7, 0x100, 0x1000] {
+            assert_eq!(checked_flags(bad), Err(Error::INVALID_VALUE), "{bad:#x}");
+        }
+    }
+
+    #[test]
+    fn a_handle_that_was_never_one_is_an_error() {
+        assert_eq!(
+            Context::from_handle(core::ptr::null_mut()).err(),
+            Some(Error::INVALID_VALUE)
+        );
+        for address in [1, 8, 0x1234_5678, HANDLE_TAG + 1, HANDLE_TAG + 16 * 100_000, usize::MAX] {
+            let handle = core::ptr::without_provenance_mut(address);
+            assert_eq!(
+                Context::from_handle(handle).err(),
+                Some(Error::DEVICE_UNINITIALIZED),
+                "{address:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_thread_starts_without_a_context() {
+        assert!(peek().is_none());
+        assert_eq!(pop().err(), Some(Error::DEVICE_UNINITIALIZED));
+        set_current(None);
+        assert_eq!(runtime_device(), 0);
+    }
+}
