@@ -5,8 +5,12 @@
 
 pub mod abi;
 pub mod api;
+pub mod config;
 pub mod device;
+pub mod exit;
+pub mod fork;
 pub mod hsa;
+pub mod log;
 pub mod memory;
 pub mod module;
 pub mod stream;

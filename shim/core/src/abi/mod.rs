@@ -7,6 +7,7 @@ pub mod conv;
 mod driver_enums;
 mod driver_types;
 mod error;
+mod error_table;
 mod handles;
 mod layout;
 mod runtime_enums;

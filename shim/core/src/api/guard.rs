@@ -1,23 +1,45 @@
-//! What surrounds every API call.
+//! What surrounds every API call: panics, forked children, exit, host callbacks, tracing, the last error.
+//!
+//! The usual call pays one load: [`ATTENTION`] is zero unless something is out of the ordinary.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::time::Instant;
 
 use crate::abi::{Error, Result};
+use crate::{config, exit, fork};
+
+/// Reasons for which a call needs a closer look, as bits; the upper half counts the host callbacks that run now.
+static ATTENTION: AtomicU32 = AtomicU32::new(FIRST_CALL);
+
+/// No call has been made yet.
+const FIRST_CALL: u32 = 1;
+/// `exit` has run our handler.
+const EXITING: u32 = 1 << 1;
+/// This is a forked child of a process that had initialised the driver.
+const FORKED: u32 = 1 << 2;
+/// Calls are logged.
+const TRACING: u32 = 1 << 3;
+/// One host callback.
+const CALLBACK: u32 = 1 << 16;
 
 thread_local! {
     static LAST_ERROR: Cell<i32> = const { Cell::new(0) };
+    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs the body of a driver API call.
 pub fn driver(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => 0,
-        Ok(Err(Error(code))) => code,
-        Err(_) => {
-            log::error!("{name}: internal error (a panic); returning CUDA_ERROR_UNKNOWN");
-            Error::UNKNOWN.0
-        }
+    let attention = ATTENTION.load(Relaxed);
+    if attention == 0 {
+        return code(name, body);
+    }
+    match closer_look(name) {
+        Some(code) => code,
+        None if ATTENTION.load(Relaxed) & TRACING != 0 => traced(name, body),
+        None => code(name, body),
     }
 }
 
@@ -28,6 +50,168 @@ pub fn runtime(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
         set_last_error(Error(code));
     }
     code
+}
+
+/// Runs the body of a call that returns no error code (`__cudaRegisterFatBinary`); `refused` is what it returns in a forked
+/// child, during exit and after a panic.
+pub fn plain<T>(name: &'static str, refused: T, body: impl FnOnce() -> T) -> T {
+    let mut answer = None;
+    driver(name, || {
+        answer = Some(body());
+        Ok(())
+    });
+    answer.unwrap_or(refused)
+}
+
+/// Runs `body` and makes a code of what it returns, or of its panic.
+fn code(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
+    #[cfg(feature = "panic-injection")]
+    let body = || {
+        assert!(
+            std::env::var_os("REGAUGE_PANIC_IN").is_none_or(|wanted| wanted != name),
+            "injected into {name}"
+        );
+        body()
+    };
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(Error(code))) => code,
+        Err(_) => panicked(name),
+    }
+}
+
+/// After a panic: the state of the context is unknown, so every later call that uses it must fail.
+#[cold]
+fn panicked(name: &'static str) -> i32 {
+    // Logging or marking may panic as well; the call still has to return.
+    let _ = catch_unwind(|| {
+        log::error!(
+            "{name}: internal error (a panic, see above); the context is marked failed and the call returns 999"
+        );
+        if let Some(mark) = MARK_FAILED.get() {
+            mark(Error::UNKNOWN);
+        }
+    });
+    Error::UNKNOWN.0
+}
+
+/// What marks the current context failed.
+static MARK_FAILED: OnceLock<fn(Error)> = OnceLock::new();
+
+/// Sets what marks the current context failed after a panic; the first one stays.
+pub fn on_panic(mark: fn(Error)) {
+    let _ = MARK_FAILED.set(mark);
+}
+
+/// The code with which a call must return at once, if any.
+#[cold]
+fn closer_look(name: &'static str) -> Option<i32> {
+    let attention = ATTENTION.load(Relaxed);
+    if attention & FORKED != 0 {
+        let answers = ANSWER_IN_CHILD.contains(&name) || (name == "cudaGetDeviceCount" && fork::count_asked());
+        return (!answers).then_some(Error::INITIALIZATION_ERROR.0);
+    }
+    if attention & FIRST_CALL != 0 {
+        start();
+    }
+    if attention & EXITING != 0 && !ANSWER_IN_CHILD.contains(&name) {
+        return Some(if releases(name) { 0 } else { Error::CUDART_UNLOADING.0 });
+    }
+    if attention >= CALLBACK && IN_CALLBACK.get() && !ANSWER_IN_CALLBACK.contains(&name) {
+        return Some(Error::NOT_PERMITTED.0);
+    }
+    None
+}
+
+/// What must be ready before the first call: the log and the exit handler. No device is touched.
+#[cold]
+pub fn start() {
+    crate::log::init();
+    exit::register();
+    let tracing = *config::LOG.get() >= log::LevelFilter::Trace;
+    ATTENTION.fetch_or(if tracing { TRACING } else { 0 }, Relaxed);
+    ATTENTION.fetch_and(!FIRST_CALL, Relaxed);
+}
+
+/// Calls that a forked child may make: they need no device.
+const ANSWER_IN_CHILD: &[&str] = &[
+    "cuDriverGetVersion",
+    "cudaDriverGetVersion",
+    "cudaRuntimeGetVersion",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+    "cuGetProcAddress_v2_ptsz",
+];
+
+/// Calls that a host callback may make.
+const ANSWER_IN_CALLBACK: &[&str] = &[
+    "cudaGetDeviceCount",
+    "cuDriverGetVersion",
+    "cudaDriverGetVersion",
+    "cudaRuntimeGetVersion",
+    "cuGetErrorName",
+    "cuGetErrorString",
+];
+
+/// Whether the call gives something back: during exit that succeeds, because the process gives back everything.
+fn releases(name: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "Free",
+        "Destroy",
+        "Unregister",
+        "Unload",
+        "Release",
+        "CloseMemHandle",
+        "Unmap",
+        "DisablePeer",
+    ];
+    WORDS.iter().any(|word| name.contains(word))
+}
+
+/// As [`code`], and logs the call.
+#[cold]
+fn traced(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
+    let start = Instant::now();
+    let code = code(name, body);
+    log::trace!("{name} -> {code} ({:.1} us)", start.elapsed().as_secs_f64() * 1e6);
+    code
+}
+
+/// From now on the process is exiting.
+pub fn set_exiting() {
+    ATTENTION.fetch_or(EXITING, SeqCst);
+}
+
+/// From now on this process is a forked child. Safe in a fork handler.
+pub fn set_forked() {
+    ATTENTION.fetch_or(FORKED, SeqCst);
+}
+
+/// Whether [`set_forked`] has been called.
+pub fn is_forked() -> bool {
+    ATTENTION.load(Relaxed) & FORKED != 0
+}
+
+/// Whether the process is exiting.
+pub fn is_exiting() -> bool {
+    ATTENTION.load(Relaxed) & EXITING != 0
+}
+
+/// Runs a client's host function or stream callback: CUDA calls inside fail with `NotPermitted`.
+pub fn host_callback<R>(callback: impl FnOnce() -> R) -> R {
+    /// Ends the callback even when a Rust client's callback panics.
+    struct Running(bool);
+    impl Drop for Running {
+        fn drop(&mut self) {
+            IN_CALLBACK.set(self.0);
+            ATTENTION.fetch_sub(CALLBACK, Relaxed);
+        }
+    }
+    ATTENTION.fetch_add(CALLBACK, Relaxed);
+    let _running = Running(IN_CALLBACK.replace(true));
+    callback()
 }
 
 /// Makes `error` the calling thread's last error.
@@ -43,4 +227,59 @@ pub fn last_error() -> i32 {
 /// Returns and clears the calling thread's last error.
 pub fn take_last_error() -> i32 {
     LAST_ERROR.replace(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_the_unknown_error() {
+        assert_eq!(driver("cuTest", || panic!("on purpose")), 999);
+        take_last_error();
+        assert_eq!(runtime("cudaTest", || panic!("on purpose")), 999);
+        assert_eq!(take_last_error(), 999);
+        assert_eq!(plain("__cudaTest", 7, || panic!("on purpose")), 7);
+    }
+
+    #[test]
+    fn not_ready_never_becomes_the_last_error() {
+        take_last_error();
+        assert_eq!(runtime("cudaStreamQuery", || Err(Error::NOT_READY)), 600);
+        assert_eq!(last_error(), 0);
+        assert_eq!(runtime("cudaMalloc", || Err(Error::MEMORY_ALLOCATION)), 2);
+        assert_eq!(runtime("cudaFree", || Ok(())), 0);
+        assert_eq!(last_error(), 2, "success does not clear it");
+        assert_eq!(take_last_error(), 2);
+        assert_eq!(last_error(), 0);
+    }
+
+    #[test]
+    fn callbacks_may_only_count_devices() {
+        let code = host_callback(|| {
+            std::thread::spawn(|| assert_eq!(driver("cuMemAlloc_v2", || Ok(())), 0, "another thread"))
+                .join()
+                .unwrap();
+            assert_eq!(driver("cudaGetDeviceCount", || Ok(())), 0);
+            driver("cuMemAlloc_v2", || Ok(()))
+        });
+        assert_eq!(code, 800);
+        assert_eq!(driver("cuMemAlloc_v2", || Ok(())), 0);
+    }
+
+    #[test]
+    fn what_gives_back_succeeds_during_exit() {
+        for name in [
+            "cudaFree",
+            "cuMemFree_v2",
+            "cudaEventDestroy",
+            "__cudaUnregisterFatBinary",
+            "cuMemUnmap",
+        ] {
+            assert!(releases(name), "{name}");
+        }
+        for name in ["cudaMalloc", "cuMemMap", "cudaDeviceSynchronize"] {
+            assert!(!releases(name), "{name}");
+        }
+    }
 }

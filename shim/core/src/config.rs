@@ -1,0 +1,152 @@
+//! Environment variables: one table, from which code reads and documentation is printed.
+//!
+//! A variable is read once, at its first use. A malformed value is reported and the default taken: an MPI job of
+//! ten thousand ranks must not die of a typing error, and must not hide it either.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// An environment variable.
+pub struct Variable<T: 'static> {
+    /// Its name.
+    pub name: &'static str,
+    /// The default, as it would be written.
+    pub default: &'static str,
+    /// What it does, in one sentence.
+    pub doc: &'static str,
+    parse: fn(&str) -> Option<T>,
+    value: OnceLock<T>,
+}
+
+impl<T> Variable<T> {
+    const fn new(name: &'static str, default: &'static str, doc: &'static str, parse: fn(&str) -> Option<T>) -> Self {
+        Self {
+            name,
+            default,
+            doc,
+            parse,
+            value: OnceLock::new(),
+        }
+    }
+
+    /// The value: the environment's when it is well-formed, else the default.
+    pub fn get(&self) -> &T {
+        self.value
+            .get_or_init(|| self.evaluate(std::env::var_os(self.name).as_deref()))
+    }
+
+    /// As [`Self::get`] for a given content of the environment; `None` and the empty text mean the default.
+    fn evaluate(&self, text: Option<&std::ffi::OsStr>) -> T {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            match text.to_str().and_then(self.parse) {
+                Some(value) => return value,
+                None => log::warn!("{}={text:?} is malformed; using {:?}", self.name, self.default),
+            }
+        }
+        match (self.parse)(self.default) {
+            Some(value) => value,
+            // A unit test parses every default.
+            None => unreachable!("the default of {}", self.name),
+        }
+    }
+}
+
+/// A variable's documentation.
+pub struct Doc {
+    /// Its name.
+    pub name: &'static str,
+    /// The default, as it would be written.
+    pub default: &'static str,
+    /// What it does, in one sentence.
+    pub doc: &'static str,
+}
+
+/// Defines the variables and the list of their documentation: `static: type = "NAME", "default", parser;` below the doc.
+macro_rules! variables {
+    ($(#[doc = $doc:literal] $ident:ident: $ty:ty = $name:literal, $default:literal, $parse:expr;)*) => {
+        $(
+            #[doc = $doc]
+            pub static $ident: Variable<$ty> = Variable::new($name, $default, $doc, $parse);
+        )*
+
+        /// Documentation of every variable.
+        pub static ALL: &[Doc] = &[$(Doc { name: $name, default: $default, doc: $doc }),*];
+
+        #[cfg(test)]
+        #[test]
+        fn every_default_is_well_formed() {
+            $(assert!(($ident.parse)($default).is_some(), $name);)*
+        }
+    };
+}
+
+variables! {
+    #[doc = "How much is written to standard error: off, error, warn, info, debug or trace (every call)."]
+    LOG: log::LevelFilter = "REGAUGE_LOG", "warn", |text| text.parse().ok();
+    #[doc = "The compute capability that devices report, as major.minor."]
+    COMPUTE_CAPABILITY: (u32, u32) = "REGAUGE_COMPUTE_CAPABILITY", "8.0", major_minor;
+    #[doc = "The CUDA version that the driver reports, as major.minor; the runtime's is fixed."]
+    DRIVER_VERSION: (u32, u32) = "REGAUGE_DRIVER_VERSION", "12.9", major_minor;
+    #[doc = "ROCr's library, as a path or a name for dlopen; empty: libhsa-runtime64.so.1."]
+    ROCR: Option<PathBuf> = "REGAUGE_ROCR", "", path;
+    #[doc = "The program that translates PTX; empty: regauge-ptx-worker beside libcuda.so.1."]
+    PTX_WORKER: Option<PathBuf> = "REGAUGE_PTX_WORKER", "", path;
+    #[doc = "Whether translated kernels are kept on disk: 1 or 0."]
+    CACHE: bool = "REGAUGE_CACHE", "1", switch;
+    #[doc = "The directory of translated kernels; empty: regauge in XDG_CACHE_HOME or ~/.cache."]
+    CACHE_DIR: Option<PathBuf> = "REGAUGE_CACHE_DIR", "", path;
+}
+
+/// `8.0` as (8, 0).
+fn major_minor(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    let digits = |part: &str| {
+        part.bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| part.parse().ok())?
+    };
+    Some((digits(major)?, digits(minor)?)).filter(|&(major, minor)| major < 1000 && minor < 100)
+}
+
+/// `1` or `0`.
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "1" => Some(true),
+        "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// A path, or none.
+// The outer option says whether the text is well-formed, which it always is.
+#[allow(clippy::unnecessary_wraps, clippy::option_option)]
+fn path(text: &str) -> Option<Option<PathBuf>> {
+    Some((!text.is_empty()).then(|| PathBuf::from(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn malformed_values_give_the_default() {
+        for text in ["", "8", "8.", ".0", "8.x", "-8.0", "+8.0", "8.0.0", "99999999999.0"] {
+            assert_eq!(COMPUTE_CAPABILITY.evaluate(Some(OsStr::new(text))), (8, 0), "{text:?}");
+        }
+        assert_eq!(COMPUTE_CAPABILITY.evaluate(Some(OsStr::from_bytes(b"\xff.0"))), (8, 0));
+        assert_eq!(COMPUTE_CAPABILITY.evaluate(Some(OsStr::new("9.0"))), (9, 0));
+        assert_eq!(COMPUTE_CAPABILITY.evaluate(None), (8, 0));
+    }
+
+    #[test]
+    fn names_are_ours_and_unique() {
+        let mut names: Vec<_> = ALL.iter().map(|doc| doc.name).collect();
+        assert!(names.iter().all(|name| name.starts_with("REGAUGE_")));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

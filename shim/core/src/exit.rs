@@ -1,0 +1,25 @@
+//! The end of the process.
+//!
+//! At exit nothing is torn down: other libraries' destructors may still call. From the moment that `exit` runs our handler,
+//! late frees succeed and do nothing and other calls fail with `cudaErrorCudartUnloading` (`api::guard` decides which).
+//! Handlers run in the reverse order of their registration, so destructors of objects that the host made after its
+//! first CUDA call run before ours and find CUDA alive.
+
+use std::sync::Once;
+
+use crate::api::guard;
+
+/// Registers the exit handler, once.
+pub fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler is a function of this library, which is never unloaded (`-z nodelete`).
+        if unsafe { libc::atexit(at_exit) } != 0 {
+            log::debug!("no exit handler could be registered; calls during exit are treated as any other");
+        }
+    });
+}
+
+extern "C" fn at_exit() {
+    guard::set_exiting();
+}

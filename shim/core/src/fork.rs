@@ -1,0 +1,47 @@
+//! Forked children.
+//!
+//! CUDA does not work in the forked child of a process that has initialised it, and neither does HSA: its threads and its
+//! connection to the driver are the parent's. The child is told so by every call ([`Error::INITIALIZATION_ERROR`]) instead of
+//! hanging on a lock that a thread of the parent held. A child that only runs `exec` is not touched.
+//!
+//! [`Error::INITIALIZATION_ERROR`]: crate::abi::Error::INITIALIZATION_ERROR
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::api::guard;
+
+/// Makes forked children of this process notice. To be called when the driver has been initialised; once is enough.
+pub fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler is a function of this library, which is never unloaded (`-z nodelete`).
+        let code = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        if code != 0 {
+            log::warn!("no fork handler could be registered (error {code}): CUDA calls in forked children may hang");
+        }
+    });
+}
+
+/// Whether this process is the forked child of a process that had initialised the driver.
+pub fn is_child() -> bool {
+    guard::is_forked()
+}
+
+/// Runs in the child before `fork` returns: one atomic store, nothing that could need a lock.
+extern "C" fn in_child() {
+    guard::set_forked();
+}
+
+/// Whether the process has asked for the number of devices.
+static COUNT_ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Notes that `cudaGetDeviceCount` has answered: then it answers in forked children, too, as NVIDIA's does.
+pub fn note_count_asked() {
+    COUNT_ASKED.store(true, Relaxed);
+}
+
+/// Whether `cudaGetDeviceCount` may answer in a forked child.
+pub fn count_asked() -> bool {
+    COUNT_ASKED.load(Relaxed)
+}
