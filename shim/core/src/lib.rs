@@ -9,6 +9,7 @@ pub mod config;
 pub mod device;
 pub mod exit;
 pub mod fork;
+pub mod handle;
 pub mod hsa;
 pub mod log;
 pub mod memory;

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use super::Device;
 use super::limits::Settings;
 use crate::abi::{CUcontext, Error, Result};
-use crate::stream::ContextStreams;
+use crate::stream::{ContextStreams, fault};
 
 /// Flags that `cuCtxCreate` and `cuDevicePrimaryCtxSetFlags` accept: scheduling, map host, local memory, core dumps, sync memops.
 const FLAGS_MASK: u32 = 0xff;
@@ -52,10 +52,6 @@ pub struct Context {
     /// Limits and cache preferences.
     pub settings: Mutex<Settings>,
 }
-
-/// The error of a device fault in this process; 0 while there is none. As recorded, one fault leaves every context of the
-/// process, old or new, on any device, unusable.
-static FAULT: AtomicI32 = AtomicI32::new(0);
 
 /// Every context ever made, by slot.
 static CONTEXTS: RwLock<Vec<&'static Context>> = RwLock::new(Vec::new());
@@ -131,21 +127,24 @@ impl Context {
             return Err(Error::CONTEXT_IS_DESTROYED);
         }
         match self.failure.load(Ordering::Acquire) {
-            0 => poisoned(),
+            0 => fault::check(),
             code => Err(Error(code)),
         }
     }
 
     /// Makes `error` what every later call on this context, and on any other of the process, returns. The first one stays.
     pub fn fail(&self, error: Error) {
-        let first = |slot: &AtomicI32| slot.compare_exchange(0, error.0, Ordering::AcqRel, Ordering::Acquire);
-        if first(&self.failure).is_ok() {
+        if self
+            .failure
+            .compare_exchange(0, error.0, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+        {
             log::error!(
                 "{:?} failed with {error:?}; the process cannot use CUDA any more",
                 self.device
             );
         }
-        let _ = first(&FAULT);
+        fault::raise(error);
     }
 
     /// Waits until all work of the context is done.
@@ -210,14 +209,6 @@ impl std::fmt::Debug for Context {
     }
 }
 
-/// The process's device fault, as an error.
-fn poisoned() -> Result<()> {
-    match FAULT.load(Ordering::Acquire) {
-        0 => Ok(()),
-        code => Err(Error(code)),
-    }
-}
-
 fn checked_flags(flags: u32) -> Result<u32> {
     if flags & !FLAGS_MASK != 0 || (flags & SCHED_MASK).count_ones() > 1 {
         return Err(Error::INVALID_VALUE);
@@ -254,7 +245,7 @@ impl Primary {
 pub fn retain_primary(device: &'static Device) -> Result<&'static Context> {
     let mut state = device.primary.lock();
     let context = device.primary_context();
-    poisoned()?;
+    fault::check()?;
     if !context.is_active() {
         context.activate();
     }
@@ -295,7 +286,7 @@ pub fn runtime_primary(device: &'static Device) -> Result<&'static Context> {
     let mut state = device.primary.lock();
     if !context.is_active() {
         // After a fault NVIDIA's runtime finds no device to make a context on.
-        poisoned().map_err(|_| Error::DEVICES_UNAVAILABLE)?;
+        fault::check().map_err(|_| Error::DEVICES_UNAVAILABLE)?;
         context.activate();
     }
     state.runtime = true;
@@ -305,7 +296,7 @@ pub fn runtime_primary(device: &'static Device) -> Result<&'static Context> {
 /// `cuCtxCreate`: the new context becomes current. [`Error::INVALID_VALUE`] for flags that CUDA does not know.
 pub fn create(device: &'static Device, flags: u32) -> Result<&'static Context> {
     let flags = checked_flags(flags)?;
-    poisoned()?;
+    fault::check()?;
     let context = Context::new(device, false, flags);
     context.activate();
     push(context);

@@ -5,10 +5,14 @@
 //! be torn down any more. Nothing above this folder sees a raw handle.
 
 mod agent;
+pub mod copy;
 mod error;
+pub mod executable;
 pub mod ipc;
 pub mod memory;
 mod pool;
+pub mod queue;
+pub mod signal;
 
 use std::sync::OnceLock;
 

@@ -1,1 +1,3 @@
 //! Fat binaries, modules, kernels, launch.
+
+pub mod occupancy;

@@ -1,25 +1,253 @@
 //! Streams, events, copies, callbacks.
 
-use crate::abi::Result;
-use crate::device::Device;
+pub mod callback;
+pub mod completion;
+pub mod copy;
+pub mod event;
+pub mod fault;
+pub mod fill;
+pub mod locate;
+pub mod ring;
+pub mod spans;
+pub mod staging;
+#[allow(clippy::module_inception)]
+mod stream;
 
-/// All streams of one context, from its activation to its end.
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+pub use event::Event;
+pub use stream::{Kind, Stream};
+
+use crate::abi::{Error, Result};
+use crate::device::Device;
+use crate::handle::Handles;
+
+/// `CU_STREAM_LEGACY`.
+pub const LEGACY: u64 = 1;
+/// `CU_STREAM_PER_THREAD`.
+pub const PER_THREAD: u64 = 2;
+/// The highest priority, as a number the lowest.
+pub const GREATEST_PRIORITY: i32 = -5;
+
+static STREAMS: Handles<Stream> = Handles::new(0x51);
+static EVENTS: Handles<Event> = Handles::new(0x52);
+
+/// Which stream the handle 0 means: `_ptsz` and `_ptds` functions mean the thread's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultStream {
+    /// The legacy default stream.
+    Legacy,
+    /// The calling thread's default stream.
+    PerThread,
+}
+
+/// Stream ids count through the process. NVIDIA's first legacy stream is 7, so ours are told apart from small handles too.
+static NEXT_STREAM_ID: AtomicU64 = AtomicU64::new(7);
+static NEXT_CONTEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// What the streams of one context share.
+pub struct Shared {
+    id: u64,
+    device: &'static Device,
+    rings: OnceLock<&'static ring::RingSet>,
+    /// All streams, and destroyed ones until their work has ended. The legacy stream comes first.
+    streams: Mutex<Vec<Arc<Stream>>>,
+    legacy: OnceLock<Weak<Stream>>,
+}
+
+impl Shared {
+    fn streams(&self) -> Vec<Arc<Stream>> {
+        self.streams.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    fn legacy(&self) -> Option<Arc<Stream>> {
+        self.legacy.get().and_then(Weak::upgrade)
+    }
+
+    fn rings(&self) -> Result<&'static ring::RingSet> {
+        Ok(*self.rings.get_or_init(|| ring::of(self.device.agent, ring::limit())))
+    }
+
+    fn add(self: &Arc<Self>, kind: Kind, priority: i32) -> Arc<Stream> {
+        let stream = Stream::new(NEXT_STREAM_ID.fetch_add(1, Ordering::Relaxed), kind, priority, self);
+        let mut streams = self.streams.lock().unwrap_or_else(|e| e.into_inner());
+        streams.retain(|stream| !stream.is_gone());
+        streams.push(Arc::clone(&stream));
+        stream
+    }
+}
+
+/// The streams of one context.
 pub struct ContextStreams {
-    /// Where the work runs.
-    pub device: &'static Device,
+    shared: Arc<Shared>,
 }
 
 impl ContextStreams {
-    /// The streams of a context that has just been activated.
+    /// The streams of a new context on `device`: the legacy default stream, idle.
     pub fn new(device: &'static Device) -> Self {
-        Self { device }
+        let shared = Arc::new(Shared {
+            id: NEXT_CONTEXT_ID.fetch_add(1, Ordering::Relaxed),
+            device,
+            rings: OnceLock::new(),
+            streams: Mutex::new(Vec::new()),
+            legacy: OnceLock::new(),
+        });
+        let legacy = shared.add(Kind::Legacy, 0);
+        let _ = shared.legacy.set(Arc::downgrade(&legacy));
+        Self { shared }
     }
 
-    /// Waits until all work of all streams is done.
+    /// Identifies the context among all of the process.
+    pub fn id(&self) -> u64 {
+        self.shared.id
+    }
+
+    /// Waits for all work of the context, that of destroyed streams too.
+    ///
+    /// # Errors
+    /// The process's fault.
     pub fn synchronize(&self) -> Result<()> {
-        Ok(())
+        fault::check()?;
+        for stream in self.shared.streams() {
+            stream.synchronize()?;
+        }
+        self.shared
+            .streams
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .retain(|stream| !stream.is_gone());
+        fault::check()
     }
 
-    /// Waits for all work and ends all streams; later calls find none.
-    pub fn shutdown(&self) {}
+    /// The legacy default stream.
+    ///
+    /// # Errors
+    /// CONTEXT_IS_DESTROYED.
+    pub fn legacy(&self) -> Result<Arc<Stream>> {
+        self.shared.legacy().ok_or(Error::CONTEXT_IS_DESTROYED)
+    }
+
+    /// The calling thread's default stream in this context.
+    pub fn per_thread(&self) -> Arc<Stream> {
+        MINE.with_borrow_mut(|mine| {
+            if let Some(own) = mine.iter().find(|own| own.context == self.shared.id) {
+                return Arc::clone(&own.stream);
+            }
+            let stream = self.shared.add(Kind::PerThread, 0);
+            mine.push(PerThread {
+                context: self.shared.id,
+                stream: Arc::clone(&stream),
+            });
+            stream
+        })
+    }
+
+    /// The default stream that `default` names.
+    ///
+    /// # Errors
+    /// CONTEXT_IS_DESTROYED.
+    pub fn default(&self, default: DefaultStream) -> Result<Arc<Stream>> {
+        match default {
+            DefaultStream::Legacy => self.legacy(),
+            DefaultStream::PerThread => Ok(self.per_thread()),
+        }
+    }
+
+    /// The stream behind a handle: 0 is `default`, 1 and 2 the default streams by name, others may be of any context.
+    ///
+    /// # Errors
+    /// INVALID_RESOURCE_HANDLE for a destroyed or foreign handle.
+    pub fn resolve(&self, handle: u64, default: DefaultStream) -> Result<Arc<Stream>> {
+        match handle {
+            0 => self.default(default),
+            LEGACY => self.legacy(),
+            PER_THREAD => Ok(self.per_thread()),
+            handle => STREAMS.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE),
+        }
+    }
+
+    /// Creates a stream; priorities out of range are clamped.
+    pub fn create(&self, non_blocking: bool, priority: i32) -> u64 {
+        let kind = if non_blocking {
+            Kind::NonBlocking
+        } else {
+            Kind::Blocking
+        };
+        STREAMS.insert(self.shared.add(kind, priority.clamp(GREATEST_PRIORITY, 0)))
+    }
+
+    /// Creates an event.
+    ///
+    /// # Errors
+    /// As [`Event::new`].
+    pub fn create_event(&self, flags: u32) -> Result<u64> {
+        Ok(EVENTS.insert(Arc::new(Event::new(flags, self.shared.id)?)))
+    }
+}
+
+impl ContextStreams {
+    /// Waits for all work, as far as it still can end, and ends the streams' and events' handles.
+    pub fn shutdown(&self) {
+        if let Err(error) = self.synchronize() {
+            log::debug!("a context ends with {error:?}");
+        }
+        STREAMS.remove_if(|stream| stream.owner() == self.shared.id);
+        EVENTS.for_each(|event| {
+            if event.owner() == self.shared.id {
+                event.orphan();
+            }
+        });
+        let streams = std::mem::take(&mut *self.shared.streams.lock().unwrap_or_else(|e| e.into_inner()));
+        for stream in streams {
+            stream.mark_destroyed();
+            if !stream.is_gone() {
+                // A GPU that met a fault may still read arguments and staging memory.
+                std::mem::forget(stream);
+            }
+        }
+    }
+}
+
+/// Destroys a stream: its handle ends now, its work goes on.
+///
+/// # Errors
+/// INVALID_RESOURCE_HANDLE for a default, destroyed or foreign handle.
+pub fn destroy(handle: u64) -> Result<()> {
+    let stream = STREAMS.remove(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)?;
+    stream.mark_destroyed();
+    Ok(())
+}
+
+/// The event behind a handle.
+///
+/// # Errors
+/// INVALID_RESOURCE_HANDLE for a destroyed or foreign handle.
+pub fn event(handle: u64) -> Result<Arc<Event>> {
+    EVENTS.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)
+}
+
+/// Destroys an event; a record on its way goes on.
+///
+/// # Errors
+/// INVALID_RESOURCE_HANDLE for a destroyed or foreign handle.
+pub fn destroy_event(handle: u64) -> Result<()> {
+    EVENTS.remove(handle).map(|_| ()).ok_or(Error::INVALID_RESOURCE_HANDLE)
+}
+
+/// A thread's default stream in one context.
+struct PerThread {
+    context: u64,
+    stream: Arc<Stream>,
+}
+
+impl Drop for PerThread {
+    fn drop(&mut self) {
+        self.stream.mark_destroyed();
+    }
+}
+
+thread_local! {
+    static MINE: RefCell<Vec<PerThread>> = const { RefCell::new(Vec::new()) };
 }

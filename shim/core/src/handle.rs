@@ -1,0 +1,105 @@
+//! Handles that applications hold: numbers, never addresses.
+//!
+//! CUDA's handle types are pointers to the C compiler, but nobody may look behind them. Ours are keys of a table, and a
+//! key is never given out twice, so that a destroyed, foreign or made-up handle is recognised and answered with CUDA's
+//! error code. NVIDIA's libraries crash there.
+//!
+//! ```text
+//! 63        56 55        48 47                        4 3  0
+//! [    0x00   |    tag     |  serial number, from 1    | 0  ]
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashmap::DashMap;
+
+/// A table of live objects of one type.
+pub struct Handles<T> {
+    tag: u8,
+    next: AtomicU64,
+    live: std::sync::OnceLock<DashMap<u64, Arc<T>>>,
+}
+
+impl<T> Handles<T> {
+    /// An empty table whose handles carry `tag`.
+    pub const fn new(tag: u8) -> Self {
+        Self {
+            tag,
+            next: AtomicU64::new(1),
+            live: std::sync::OnceLock::new(),
+        }
+    }
+
+    fn live(&self) -> &DashMap<u64, Arc<T>> {
+        self.live.get_or_init(DashMap::new)
+    }
+
+    /// Reserves a handle for an object that must know its own.
+    pub fn reserve(&self) -> u64 {
+        u64::from(self.tag) << 48 | self.next.fetch_add(1, Ordering::Relaxed) << 4
+    }
+
+    /// Makes `object` reachable by a handle that came from [`Handles::reserve`].
+    pub fn publish(&self, handle: u64, object: Arc<T>) {
+        self.live().insert(handle, object);
+    }
+
+    /// Gives `object` a new handle.
+    pub fn insert(&self, object: Arc<T>) -> u64 {
+        let handle = self.reserve();
+        self.publish(handle, object);
+        handle
+    }
+
+    /// The object behind `handle`, if it is alive and of this table.
+    pub fn get(&self, handle: u64) -> Option<Arc<T>> {
+        if handle >> 48 != u64::from(self.tag) {
+            return None;
+        }
+        self.live().get(&handle).map(|entry| Arc::clone(entry.value()))
+    }
+
+    /// Ends the life of `handle` and returns its object.
+    pub fn remove(&self, handle: u64) -> Option<Arc<T>> {
+        self.live().remove(&handle).map(|(_, object)| object)
+    }
+
+    /// Calls `f` with every live object.
+    pub fn for_each(&self, mut f: impl FnMut(&T)) {
+        self.live().iter().for_each(|entry| f(entry.value()));
+    }
+
+    /// Removes every object that `dead` names.
+    pub fn remove_if(&self, mut dead: impl FnMut(&T) -> bool) {
+        self.live().retain(|_, object| !dead(object));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_never_valid_again_after_its_object_is_gone() {
+        let table = Handles::new(0x51);
+        let first = table.insert(Arc::new(1));
+        assert_eq!(table.get(first).as_deref(), Some(&1));
+        assert_eq!(table.remove(first).as_deref(), Some(&1));
+        let second = table.insert(Arc::new(2));
+        assert_ne!(first, second);
+        assert!(table.get(first).is_none());
+        assert!(table.remove(first).is_none());
+    }
+
+    #[test]
+    fn foreign_and_made_up_handles_are_unknown() {
+        let streams = Handles::new(0x51);
+        let events: Handles<()> = Handles::new(0x52);
+        let stream = streams.insert(Arc::new(()));
+        assert!(events.get(stream).is_none());
+        for made_up in [0, 1, 2, 3, 0x1234, u64::MAX, stream + 1, stream + 16] {
+            assert!(streams.get(made_up).is_none(), "{made_up:#x}");
+        }
+    }
+}

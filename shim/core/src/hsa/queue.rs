@@ -1,0 +1,304 @@
+//! AQL queues: rings of 64-byte packets that a GPU's command processor reads.
+//!
+//! ```text
+//!  0 u16 header: type | barrier bit << 8 | acquire scope << 9 | release scope << 11
+//!  2 u16 setup (dispatch: number of dimensions)
+//!  4 ... body ...                                              56 u64 completion signal
+//! ```
+//!
+//! A packet's body is written first, then header and setup with one release store, then the doorbell. Every packet of
+//! ours has the barrier bit, so that a ring's packets run one after the other: order inside a stream costs nothing.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use hsa_sys::*;
+
+use super::signal::SignalRef;
+use super::{Agent, raw};
+use crate::abi::{Error, Result};
+use crate::stream::fault;
+
+/// Packets of a ring: a compromise between memory (256 KiB) and how far the host may run ahead.
+const PACKETS: u32 = 4096;
+
+/// Which kind of packet.
+const BARRIER_BIT: u16 = 1 << HSA_PACKET_HEADER_BARRIER;
+/// Kernels and barriers acquire and release at system scope: whatever ran before on a copy engine, another GPU or the
+/// host is visible, and so is the result.
+const SYSTEM_SCOPES: u16 = HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE
+    | HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
+
+/// Signals one barrier packet can wait on.
+pub const BARRIER_SIGNALS: usize = 5;
+
+/// A packet that is not in a ring yet.
+#[derive(Clone, Copy)]
+pub struct Packet {
+    words: [u32; 16],
+}
+
+const NO_SIGNAL: hsa_signal_t = hsa_signal_t { handle: 0 };
+
+/// What a kernel dispatch packet says.
+#[derive(Clone, Copy, Debug)]
+pub struct Dispatch {
+    /// Work-items of a work-group.
+    pub workgroup: [u16; 3],
+    /// Work-items of the grid.
+    pub grid: [u32; 3],
+    /// Bytes of scratch of a work-item.
+    pub private_size: u32,
+    /// Bytes of LDS of a work-group, static and dynamic.
+    pub group_size: u32,
+    /// Address of the kernel descriptor.
+    pub kernel_object: u64,
+    /// Address of the arguments.
+    pub kernarg: u64,
+}
+
+impl Packet {
+    fn from_bytes<T: Copy>(header: u16, setup: u16, body: &T) -> Self {
+        const { assert!(size_of::<T>() == 64) }
+        let mut words = [0u32; 16];
+        // SAFETY: both are 64 bytes of plain data.
+        unsafe { core::ptr::copy_nonoverlapping((body as *const T).cast::<u8>(), words.as_mut_ptr().cast(), 64) };
+        words[0] = u32::from(header) | u32::from(setup) << 16;
+        Self { words }
+    }
+
+    /// Waits until the signals are 0 (at most [`BARRIER_SIGNALS`]), then counts `completion` down.
+    pub fn barrier_and(signals: &[SignalRef], completion: Option<SignalRef>) -> Self {
+        Self::barrier(HSA_PACKET_TYPE_BARRIER_AND, signals, completion)
+    }
+
+    /// Waits until one of the signals is 0 (at most [`BARRIER_SIGNALS`]), then counts `completion` down.
+    pub fn barrier_or(signals: &[SignalRef], completion: Option<SignalRef>) -> Self {
+        Self::barrier(HSA_PACKET_TYPE_BARRIER_OR, signals, completion)
+    }
+
+    fn barrier(kind: u16, signals: &[SignalRef], completion: Option<SignalRef>) -> Self {
+        let mut body = hsa_barrier_packet_t {
+            completion_signal: completion.map_or(NO_SIGNAL, |c| c.0),
+            ..Default::default()
+        };
+        for (slot, signal) in body.dep_signal.iter_mut().zip(signals) {
+            *slot = signal.0;
+        }
+        Self::from_bytes(kind | BARRIER_BIT | SYSTEM_SCOPES, 0, &body)
+    }
+
+    /// Launches a kernel, then counts `completion` down.
+    pub fn dispatch(dispatch: &Dispatch, completion: SignalRef) -> Self {
+        let body = hsa_kernel_dispatch_packet_t {
+            header: 0,
+            setup: 0,
+            workgroup_size_x: dispatch.workgroup[0],
+            workgroup_size_y: dispatch.workgroup[1],
+            workgroup_size_z: dispatch.workgroup[2],
+            reserved0: 0,
+            grid_size_x: dispatch.grid[0],
+            grid_size_y: dispatch.grid[1],
+            grid_size_z: dispatch.grid[2],
+            private_segment_size: dispatch.private_size,
+            group_segment_size: dispatch.group_size,
+            kernel_object: dispatch.kernel_object,
+            kernarg_address: dispatch.kernarg as *mut c_void,
+            reserved2: 0,
+            completion_signal: completion.0,
+        };
+        let setup = 3 << HSA_KERNEL_DISPATCH_PACKET_SETUP_DIMENSIONS;
+        Self::from_bytes(
+            HSA_PACKET_TYPE_KERNEL_DISPATCH | BARRIER_BIT | SYSTEM_SCOPES,
+            setup,
+            &body,
+        )
+    }
+}
+
+/// How the GPU prefers a ring over others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// As all rings without a wish.
+    Normal,
+    /// Before them.
+    High,
+}
+
+/// A ring of packets on one GPU.
+pub struct Queue {
+    raw: *mut hsa_queue_t,
+    /// Held from the reservation of slots to the doorbell: one lock per ring, never per stream.
+    publish: Mutex<()>,
+}
+
+// SAFETY: ROCr's queue calls are thread-safe; writes to slots happen under `publish`.
+unsafe impl Send for Queue {}
+// SAFETY: as above.
+unsafe impl Sync for Queue {}
+
+impl Queue {
+    /// Makes a ring on `agent`. An error of the ring becomes the process's fault.
+    ///
+    /// # Errors
+    /// MEMORY_ALLOCATION when the GPU has no queue left.
+    pub fn new(agent: &Agent, priority: Priority) -> Result<Self> {
+        let mut queue: *mut hsa_queue_t = core::ptr::null_mut();
+        // SAFETY: the callback is a plain function without data; `queue` is valid for the write.
+        let status = unsafe {
+            raw().hsa_queue_create(
+                agent.handle,
+                PACKETS,
+                HSA_QUEUE_TYPE_MULTI,
+                Some(on_error),
+                core::ptr::null_mut(),
+                u32::MAX,
+                u32::MAX,
+                &mut queue,
+            )
+        };
+        if status != HSA_STATUS_SUCCESS || queue.is_null() {
+            log::warn!("hsa_queue_create: {status:?}");
+            return Err(Error::MEMORY_ALLOCATION);
+        }
+        if priority == Priority::High {
+            // SAFETY: the queue was just made. A refusal leaves it at normal priority, which is allowed.
+            let _ = unsafe { raw().hsa_amd_queue_set_priority(queue, HSA_AMD_QUEUE_PRIORITY_HIGH) };
+        }
+        // SAFETY: as above. Without it packets carry no time stamps, which `Signal::end_time` answers with `None`.
+        let _ = unsafe { raw().hsa_amd_profiling_set_profiler_enabled(queue, 1) };
+        Ok(Self {
+            raw: queue,
+            publish: Mutex::new(()),
+        })
+    }
+
+    /// Puts packets into the ring, next to each other, and rings the doorbell.
+    ///
+    /// # Errors
+    /// The process's fault, when it happens while the ring is full.
+    pub fn submit(&self, packets: &[Packet]) -> Result<()> {
+        if packets.is_empty() {
+            return Ok(());
+        }
+        let _publish = self.publish.lock().unwrap_or_else(|e| e.into_inner());
+        // SAFETY: the queue lives as long as `self`; its public part does not change.
+        let (base, size, doorbell) = unsafe {
+            let queue = &*self.raw;
+            (
+                queue.base_address.cast::<[u32; 16]>(),
+                u64::from(queue.size),
+                queue.doorbell_signal,
+            )
+        };
+        for group in packets.chunks(size as usize / 2) {
+            // SAFETY: as above.
+            let first = unsafe { raw().hsa_queue_add_write_index_screlease(self.raw, group.len() as u64) };
+            self.wait_for_space(first + group.len() as u64, size)?;
+            for (index, packet) in (first..).zip(group) {
+                // SAFETY: the slot is ours until its header is written; slots are 64 bytes, aligned to 64.
+                unsafe {
+                    let slot = base.add((index & (size - 1)) as usize).cast::<u32>();
+                    core::ptr::copy_nonoverlapping(packet.words.as_ptr().add(1), slot.add(1), 15);
+                    (*slot.cast::<AtomicU32>()).store(packet.words[0], Ordering::Release);
+                }
+            }
+            // SAFETY: the doorbell belongs to the queue.
+            unsafe { raw().hsa_signal_store_screlease(doorbell, (first + group.len() as u64 - 1) as i64) };
+        }
+        Ok(())
+    }
+
+    fn wait_for_space(&self, end: u64, size: u64) -> Result<()> {
+        // SAFETY: the queue lives as long as `self`.
+        while end - unsafe { raw().hsa_queue_load_read_index_scacquire(self.raw) } > size {
+            fault::check()?;
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        Ok(())
+    }
+}
+
+/// ROCr's call when a queue has died. Runs on ROCr's event thread.
+unsafe extern "C" fn on_error(status: hsa_status_t, _queue: *mut hsa_queue_t, _data: *mut c_void) {
+    let error = match status {
+        HSA_STATUS_ERROR_MEMORY_FAULT | HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION => Error::ILLEGAL_ADDRESS,
+        HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION | HSA_STATUS_ERROR_INVALID_CODE_OBJECT => Error::ILLEGAL_INSTRUCTION,
+        HSA_STATUS_ERROR_OUT_OF_RESOURCES | HSA_STATUS_ERROR_OUT_OF_REGISTERS | HSA_STATUS_ERROR_INVALID_ALLOCATION => {
+            Error::LAUNCH_OUT_OF_RESOURCES
+        }
+        _ => Error::LAUNCH_FAILURE,
+    };
+    log::error!("a GPU queue stopped: {status:?}; CUDA calls of this process now fail with {error:?}");
+    fault::raise(error);
+}
+
+/// Registers for events that no queue reports: memory faults and hardware exceptions. Once per process.
+pub fn watch_system_events() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler is a plain function without data.
+        let status = unsafe { raw().hsa_amd_register_system_event_handler(on_system_event, core::ptr::null_mut()) };
+        if status != HSA_STATUS_SUCCESS {
+            log::warn!("hsa_amd_register_system_event_handler: {status:?}; a memory fault will end the process");
+        }
+    });
+}
+
+/// A handler that does not return SUCCESS makes ROCr abort the process.
+unsafe extern "C" fn on_system_event(event: *const hsa_amd_event_t, _data: *mut c_void) -> hsa_status_t {
+    // SAFETY: ROCr passes a valid event for the time of the call.
+    let event = unsafe { &*event };
+    match event.event_type {
+        HSA_AMD_GPU_MEMORY_FAULT_EVENT => {
+            log::error!(
+                "GPU memory fault at {:#x} (reason {:#x}); CUDA calls of this process now fail with 700",
+                event.virtual_address,
+                event.reason_mask
+            );
+            fault::raise(Error::ILLEGAL_ADDRESS);
+        }
+        HSA_AMD_GPU_HW_EXCEPTION_EVENT => {
+            log::error!("GPU hardware exception {:#x}", event.virtual_address);
+            fault::raise(Error::LAUNCH_FAILURE);
+        }
+        // A free that failed: the allocator has its own answer, and the GPU is well.
+        HSA_AMD_GPU_MEMORY_ERROR_EVENT => log::warn!("GPU memory error event for {:#x}", event.virtual_address),
+        other => log::debug!("unknown system event {other}"),
+    }
+    HSA_STATUS_SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_laid_out_as_the_command_processor_reads_them() {
+        let signal = |handle| SignalRef(hsa_signal_t { handle });
+        let barrier = Packet::barrier_and(&[signal(0x1111), signal(0x2222)], Some(signal(0x9999)));
+        assert_eq!(barrier.words[0], 3 | 1 << 8 | 2 << 9 | 2 << 11);
+        assert_eq!(
+            (barrier.words[2], barrier.words[4], barrier.words[6], barrier.words[14]),
+            (0x1111, 0x2222, 0, 0x9999)
+        );
+        let dispatch = Packet::dispatch(
+            &Dispatch {
+                workgroup: [64, 2, 3],
+                grid: [640, 4, 9],
+                private_size: 16,
+                group_size: 1024,
+                kernel_object: 0xA_0000_0040,
+                kernarg: 0xB_0000_0080,
+            },
+            signal(7),
+        );
+        assert_eq!(dispatch.words[0], 2 | 1 << 8 | 2 << 9 | 2 << 11 | 3 << 16);
+        assert_eq!(dispatch.words[1], 64 | 2 << 16);
+        assert_eq!(dispatch.words[2..8], [3, 640, 4, 9, 16, 1024]);
+        assert_eq!(dispatch.words[8..12], [0x40, 0xA, 0x80, 0xB]);
+        assert_eq!(dispatch.words[14..], [7, 0]);
+    }
+}

@@ -1,0 +1,160 @@
+//! Signals: the words that GPUs, copy engines and the host wait on and count down.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use hsa_sys::*;
+
+use super::{Agent, raw};
+use crate::abi::{Error, Result};
+
+/// Signals that nobody uses any more. Creating one may cost tens of microseconds (an event of the kernel driver), so
+/// they are kept.
+static IDLE: Mutex<Vec<hsa_signal_t>> = Mutex::new(Vec::new());
+
+/// A signal as packets and copies name it; whoever passes it on keeps the [`Signal`] alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalRef(pub(super) hsa_signal_t);
+
+/// An HSA signal. Returned to the pool when dropped at 0; otherwise somebody may still count it down, and it is leaked.
+#[derive(Debug)]
+pub struct Signal(hsa_signal_t);
+
+impl Signal {
+    /// A signal, from the pool if there is one, that holds `value`.
+    ///
+    /// # Errors
+    /// MEMORY_ALLOCATION when ROCr has no more.
+    pub fn new(value: i64) -> Result<Self> {
+        let pooled = IDLE.lock().unwrap_or_else(|e| e.into_inner()).pop();
+        if let Some(idle) = pooled {
+            let signal = Self(idle);
+            signal.reset(value);
+            return Ok(signal);
+        }
+        let mut signal = hsa_signal_t::default();
+        // SAFETY: no consumers are named, which means any agent; `signal` is valid for the write.
+        let status = unsafe { raw().hsa_signal_create(value, 0, core::ptr::null(), &mut signal) };
+        if status != HSA_STATUS_SUCCESS {
+            log::error!("hsa_signal_create: {status:?}");
+            return Err(Error::MEMORY_ALLOCATION);
+        }
+        Ok(Self(signal))
+    }
+
+    /// The name that packets and copies take.
+    pub fn name(&self) -> SignalRef {
+        SignalRef(self.0)
+    }
+
+    /// The value, with acquire semantics at system scope.
+    pub fn load(&self) -> i64 {
+        // SAFETY: the signal lives as long as `self`.
+        unsafe { raw().hsa_signal_load_scacquire(self.0) }
+    }
+
+    /// Stores `value` with release semantics and wakes who waits.
+    pub fn store(&self, value: i64) {
+        // SAFETY: as above.
+        unsafe { raw().hsa_signal_store_screlease(self.0, value) }
+    }
+
+    /// Counts down by `value` with release semantics and wakes who waits.
+    pub fn subtract(&self, value: i64) {
+        // SAFETY: as above.
+        unsafe { raw().hsa_signal_subtract_screlease(self.0, value) }
+    }
+
+    fn reset(&self, value: i64) {
+        if let Some(end) = self.end_stamp() {
+            // SAFETY: nobody else uses a signal of the pool; the stamp lies inside the signal.
+            unsafe { end.write_volatile(0) };
+        }
+        // SAFETY: as above; nobody waits on a signal of the pool, so waking is not needed.
+        unsafe { raw().hsa_signal_silent_store_relaxed(self.0, value) }
+    }
+
+    /// Where the command processor writes the end time of the packet. AMD's signals are laid out for the hardware:
+    ///
+    /// ```text
+    ///  0 kind   8 value   16 event mailbox   24 event id   32 start time   40 end time   48 queue
+    /// ```
+    fn end_stamp(&self) -> Option<*mut u64> {
+        let mut value: *mut i64 = core::ptr::null_mut();
+        // SAFETY: the signal is alive; `value` is valid for the write.
+        let status = unsafe { raw().hsa_amd_signal_value_pointer(self.0, &mut value) };
+        // SAFETY: value and end time lie in one 64-byte structure.
+        (status == HSA_STATUS_SUCCESS && !value.is_null()).then(|| unsafe { value.add(4).cast() })
+    }
+
+    /// Waits until the value is 0 or below, or until about `timeout` has passed; true for the former.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        // SAFETY: as above.
+        let value = unsafe {
+            raw().hsa_signal_wait_scacquire(
+                self.0,
+                HSA_SIGNAL_CONDITION_LT,
+                1,
+                ticks(timeout),
+                HSA_WAIT_STATE_BLOCKED,
+            )
+        };
+        value < 1
+    }
+
+    /// When the packet that completed this signal ended, in ticks of the system clock; `None` when the queue was not
+    /// profiled or the packet carries no time.
+    pub fn end_time(&self, agent: &Agent) -> Option<u64> {
+        // SAFETY: the stamp lies inside the signal, which is alive.
+        if self.end_stamp().is_none_or(|end| unsafe { end.read_volatile() } == 0) {
+            return None;
+        }
+        let mut time = hsa_amd_profiling_time_t::default();
+        // SAFETY: signal and agent are alive; `time` is valid for the write.
+        let status = unsafe { raw().hsa_amd_profiling_get_dispatch_time(agent.handle, self.0, &mut time) };
+        (status == HSA_STATUS_SUCCESS && time.end != 0).then_some(time.end)
+    }
+}
+
+impl Drop for Signal {
+    fn drop(&mut self) {
+        if self.load() == 0 {
+            IDLE.lock().unwrap_or_else(|e| e.into_inner()).push(self.0);
+        }
+    }
+}
+
+/// Waits until one of `signals` is 0 or below, or until about `timeout` has passed.
+pub fn wait_any(signals: &[SignalRef], timeout: Duration) {
+    let mut signals: Vec<hsa_signal_t> = signals.iter().map(|s| s.0).collect();
+    let count = signals.len() as u32;
+    let mut conditions = vec![HSA_SIGNAL_CONDITION_LT; signals.len()];
+    let mut values = vec![1i64; signals.len()];
+    let mut satisfying = 0;
+    // SAFETY: three arrays of `count` elements; the caller keeps the signals alive.
+    unsafe {
+        raw().hsa_amd_signal_wait_any(
+            count,
+            signals.as_mut_ptr(),
+            conditions.as_mut_ptr(),
+            values.as_mut_ptr(),
+            ticks(timeout),
+            HSA_WAIT_STATE_BLOCKED,
+            &mut satisfying,
+        );
+    }
+}
+
+/// Ticks per second of the clock that timeouts and time stamps count in.
+pub fn frequency() -> u64 {
+    super::get().map_or(1_000_000_000, |hsa| hsa.timestamp_frequency.max(1))
+}
+
+/// The clock that time stamps count in, now.
+pub fn now() -> u64 {
+    super::get().map_or(0, |hsa| hsa.timestamp())
+}
+
+fn ticks(time: Duration) -> u64 {
+    (time.as_nanos() * u128::from(frequency()) / 1_000_000_000) as u64
+}

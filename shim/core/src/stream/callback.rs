@@ -1,0 +1,102 @@
+//! Calls on the host in stream order: host functions and stream callbacks.
+//!
+//! A thread of our own runs them, never one of ROCr's: a callback that blocks must not stop ROCr's event handling. Calls
+//! of one stream are in order because each waits for the one before it; across streams whoever is ready goes first.
+
+use std::cell::Cell;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use super::completion::{self, Completion, Frontier};
+use super::fault;
+use crate::abi::Error;
+
+type Call = Box<dyn FnOnce(Option<Error>) + Send>;
+
+struct Work {
+    after: Frontier,
+    call: Call,
+    completion: Arc<Completion>,
+}
+
+struct Queue {
+    waiting: Mutex<State>,
+    arrived: Condvar,
+}
+
+struct State {
+    works: Vec<Work>,
+    started: bool,
+}
+
+static QUEUE: Queue = Queue {
+    waiting: Mutex::new(State {
+        works: Vec::new(),
+        started: false,
+    }),
+    arrived: Condvar::new(),
+};
+
+/// How long a new call may go unnoticed while others wait for the GPU.
+const SLICE: Duration = Duration::from_millis(2);
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The calling thread is inside a host function or a stream callback, where CUDA calls are not permitted.
+pub fn is_inside() -> bool {
+    INSIDE.get()
+}
+
+/// Runs `call` once everything in `after` has ended, then ends `completion`.
+pub(super) fn submit(after: Frontier, call: Call, completion: Arc<Completion>) {
+    let mut state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
+    state.works.push(Work {
+        after,
+        call,
+        completion,
+    });
+    if !state.started {
+        state.started = true;
+        let spawned = std::thread::Builder::new().name("regauge-callback".into()).spawn(run);
+        if let Err(error) = spawned {
+            log::error!("cannot start the thread for host functions: {error}");
+            state.started = false;
+        }
+    }
+    drop(state);
+    QUEUE.arrived.notify_one();
+}
+
+/// The worker: takes the first call that is ready, or waits for the GPU or for a new call.
+fn run() {
+    let mut state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
+    loop {
+        let failed = fault::current().is_some();
+        if let Some(ready) = state.works.iter().position(|work| failed || work.after.is_done()) {
+            let work = state.works.remove(ready);
+            drop(state);
+            INSIDE.set(true);
+            (work.call)(fault::current());
+            INSIDE.set(false);
+            work.completion.finish(1);
+            state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
+        } else if state.works.is_empty() {
+            state = QUEUE.arrived.wait(state).unwrap_or_else(|e| e.into_inner());
+        } else {
+            let blockers: Vec<Arc<Completion>> = state
+                .works
+                .iter()
+                .flat_map(|work| work.after.iter().find(|c| !c.is_done()).cloned())
+                .collect();
+            drop(state);
+            // Woken by the first that ends; new calls are seen at the latest after the slice.
+            let references: Vec<&Completion> = blockers.iter().map(AsRef::as_ref).collect();
+            if !references.is_empty() {
+                completion::wait_any(&references, SLICE);
+            }
+            state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The end of an operation, as signals that hosts, rings and copy engines can wait on.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::fault;
+use crate::abi::{Error, Result};
+use crate::hsa::Agent;
+use crate::hsa::signal::{self, Signal, SignalRef};
+
+/// How long a host wait sleeps before it looks whether the process has met a fault.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// The end of one operation: a signal that reaches 0.
+///
+/// Whoever waits on it, be it a packet in a ring, holds a reference until the wait is over; only then does the signal go
+/// back to the pool. Reusing it earlier would let the waiter pass too soon or never.
+#[derive(Debug)]
+pub struct Completion {
+    signal: Signal,
+    /// The ring whose packet counts the signal down, if it is one: packets of a ring are in order without a wait.
+    ring: Option<u64>,
+}
+
+impl Completion {
+    /// The end of an operation of `parts` parts, each of which counts the signal down by one.
+    ///
+    /// # Errors
+    /// MEMORY_ALLOCATION when there is no signal left.
+    pub fn new(parts: usize, ring: Option<u64>) -> Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            signal: Signal::new(parts as i64)?,
+            ring,
+        }))
+    }
+
+    /// The name that packets and copies take.
+    pub fn signal(&self) -> SignalRef {
+        self.signal.name()
+    }
+
+    /// The ring of the packet that completes it.
+    pub fn ring(&self) -> Option<u64> {
+        self.ring
+    }
+
+    /// The operation has ended.
+    pub fn is_done(&self) -> bool {
+        let value = self.signal.load();
+        if value < 0 {
+            report_failed_copy(value);
+        }
+        value <= 0
+    }
+
+    /// Ends `parts` parts that will not run (or that the host has run).
+    pub fn finish(&self, parts: usize) {
+        self.signal.subtract(parts as i64);
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// The process's fault: a dead queue never ends anything.
+    pub fn wait(&self) -> Result<()> {
+        while !self.signal.wait(SLICE) {
+            fault::check()?;
+        }
+        if self.signal.load() < 0 {
+            report_failed_copy(self.signal.load());
+        }
+        fault::check()
+    }
+
+    /// When the operation ended, in ticks of the system clock, if its packet says so.
+    pub fn end_time(&self, agent: &Agent) -> Option<u64> {
+        self.signal.end_time(agent)
+    }
+}
+
+/// A copy that could not be done leaves its signal negative.
+fn report_failed_copy(value: i64) {
+    if fault::current().is_none() {
+        log::error!("a copy failed on the device (signal {value})");
+        fault::raise(Error::LAUNCH_FAILURE);
+    }
+}
+
+/// Waits until one of `completions` has ended, or until about `timeout` has passed.
+pub fn wait_any(completions: &[&Completion], timeout: Duration) {
+    let signals: Vec<_> = completions.iter().map(|c| c.signal()).collect();
+    signal::wait_any(&signals, timeout);
+}
+
+/// A point in the order of one or several streams: everything before it has ended when all of these have.
+#[derive(Clone, Debug, Default)]
+pub struct Frontier(Vec<Arc<Completion>>);
+
+impl Frontier {
+    /// Adds a completion unless it is over or known.
+    pub fn push(&mut self, completion: &Arc<Completion>) {
+        if !completion.is_done() && !self.0.iter().any(|known| Arc::ptr_eq(known, completion)) {
+            self.0.push(Arc::clone(completion));
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn join(&mut self, other: &Self) {
+        for completion in &other.0 {
+            self.push(completion);
+        }
+    }
+
+    /// Becomes the end of one operation, which itself waited for all that was here.
+    pub fn replace(&mut self, completion: Arc<Completion>) {
+        self.0.clear();
+        self.0.push(completion);
+    }
+
+    /// Everything before this point has ended.
+    pub fn is_done(&self) -> bool {
+        self.0.iter().all(|c| c.is_done())
+    }
+
+    /// Forgets what has ended.
+    pub fn trim(&mut self) {
+        self.0.retain(|c| !c.is_done());
+    }
+
+    /// Waits for everything before this point.
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn wait(&self) -> Result<()> {
+        self.0.iter().try_for_each(|c| c.wait())
+    }
+
+    /// The completions.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Completion>> {
+        self.0.iter()
+    }
+
+    /// The signals, for a copy's dependencies.
+    pub fn signals(&self) -> Vec<SignalRef> {
+        self.0.iter().map(|c| c.signal()).collect()
+    }
+}
+
+/// What an operation needs until it has ended: memory for its arguments, staging buffers, what it waits for.
+pub type Resource = Box<dyn Any + Send>;
+
+/// An operation on its way, kept until it has ended.
+pub struct Pending {
+    completion: Arc<Completion>,
+    /// Held until then.
+    _resources: Vec<Resource>,
+    /// Referenced until then, so that no signal is reused under a waiter.
+    _waits_for: Frontier,
+}
+
+impl Pending {
+    /// An operation that ends with `completion`.
+    pub fn new(completion: Arc<Completion>, waits_for: Frontier, resources: Vec<Resource>) -> Self {
+        Self {
+            completion,
+            _resources: resources,
+            _waits_for: waits_for,
+        }
+    }
+
+    /// The operation has ended.
+    pub fn is_done(&self) -> bool {
+        self.completion.is_done()
+    }
+}

@@ -1,0 +1,274 @@
+//! Copies in stream order.
+//!
+//! What the two sides are decides the way, never what the caller called them:
+//!
+//! ```text
+//!               to device          to pinned host     to pageable host
+//! device        copy engine        copy engine        staged, call waits
+//! pinned host   copy engine        host, call waits   host, call waits
+//! pageable host staged             host, call waits   host, call waits
+//! ```
+//!
+//! As recorded: a staged upload returns once the source has been read; it waits only when its staging buffers are spent.
+//! The host never touches device memory, which it cannot reach on a card with a small BAR.
+
+use std::sync::Arc;
+
+use super::completion::Completion;
+use super::locate::{self as registry};
+use super::spans::{Extent, Side, Span, spans};
+use super::staging::{Chunk, LARGEST};
+use super::stream::Stream;
+use crate::abi::{Error, Result};
+use crate::device::Device;
+
+/// Staging buffers one transfer may have on their way: 4 MiB, so that (as recorded) 1 MiB does not wait and 8 MiB does.
+const IN_FLIGHT: usize = 4;
+
+/// What a range of addresses is to a copy.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// Memory of a device.
+    Device(&'static Device),
+    /// Host memory that GPUs reach; the number is what must be added to a host address to get theirs.
+    Pinned(u64),
+    /// Host memory that they do not reach.
+    Pageable,
+}
+
+/// Finds out what `[start, start + len)` is.
+///
+/// # Errors
+/// INVALID_VALUE for NULL, or a range that leaves the block it begins in.
+pub fn locate(start: u64, len: u64) -> Result<Place> {
+    if start == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    registry::place(start, len)
+}
+
+/// Copies in the order of `stream`. With `wait`, the call returns when the data has arrived, except (as CUDA's synchronous
+/// copies do) between device addresses, where it returns at once.
+///
+/// # Errors
+/// INVALID_VALUE for ranges that are not what [`locate`] accepts, or the process's fault.
+///
+/// # Safety
+/// Pageable host ranges are readable, or writable, memory.
+pub unsafe fn copy(stream: &Stream, dst: &Side, src: &Side, extent: &Extent, wait: bool) -> Result<()> {
+    let (to_reach, from_reach) = (dst.reach(extent)?, src.reach(extent)?);
+    if extent.is_empty() {
+        return Ok(());
+    }
+    let (to, from) = (locate(dst.start, to_reach)?, locate(src.start, from_reach)?);
+    let spans = spans(dst, src, extent);
+    match (to, from) {
+        (Place::Device(a), Place::Device(b)) => between_devices(stream, &spans, a, b),
+        (Place::Device(device), Place::Pinned(shift)) => {
+            let shifted: Vec<Span> = spans
+                .iter()
+                .map(|s| Span {
+                    src: s.src.wrapping_add(shift),
+                    ..*s
+                })
+                .collect();
+            finish(stream.copy(&shifted, device.agent, device.host, Vec::new())?, wait)
+        }
+        (Place::Pinned(shift), Place::Device(device)) => {
+            let shifted: Vec<Span> = spans
+                .iter()
+                .map(|s| Span {
+                    dst: s.dst.wrapping_add(shift),
+                    ..*s
+                })
+                .collect();
+            finish(stream.copy(&shifted, device.host, device.agent, Vec::new())?, wait)
+        }
+        // SAFETY: the caller's promise about pageable memory.
+        (Place::Device(device), Place::Pageable) => finish(unsafe { upload(stream, device, &spans) }?, wait),
+        // SAFETY: as above.
+        (Place::Pageable, Place::Device(device)) => unsafe { download(stream, device, &spans) },
+        _ => {
+            stream.wait_turn()?;
+            for span in &spans {
+                // SAFETY: both sides are host memory by the caller's promise; overlap is allowed.
+                unsafe { core::ptr::copy(span.src as *const u8, span.dst as *mut u8, span.len as usize) };
+            }
+            Ok(())
+        }
+    }
+}
+
+fn finish(last: Option<Arc<Completion>>, wait: bool) -> Result<()> {
+    match last {
+        Some(completion) if wait => completion.wait(),
+        _ => Ok(()),
+    }
+}
+
+/// Copies from device `b` to device `a`.
+fn between_devices(stream: &Stream, spans: &[Span], a: &'static Device, b: &'static Device) -> Result<()> {
+    if a.ordinal != b.ordinal && !registry::reachable(spans, a, b)? {
+        return bounce(stream, spans, a, b);
+    }
+    stream.copy(spans, a.agent, b.agent, Vec::new()).map(|_| ())
+}
+
+/// Copies between devices without a way to each other: down to a staging buffer and up again.
+fn bounce(stream: &Stream, spans: &[Span], a: &'static Device, b: &'static Device) -> Result<()> {
+    for piece in pieces(spans) {
+        let bytes: u64 = piece.iter().map(|span| span.len).sum();
+        let chunk = Chunk::new(b, bytes as usize)?;
+        let (mut down, mut up, mut at) = (Vec::new(), Vec::new(), chunk.address());
+        for span in &piece {
+            down.push(Span {
+                dst: at,
+                src: span.src,
+                len: span.len,
+            });
+            up.push(Span {
+                dst: span.dst,
+                src: at,
+                len: span.len,
+            });
+            at += span.len;
+        }
+        stream.copy(&down, b.host, b.agent, Vec::new())?;
+        stream.copy(&up, a.agent, a.host, vec![Box::new(chunk)])?;
+    }
+    Ok(())
+}
+
+/// Cuts spans into groups that fit a staging buffer each.
+fn pieces(spans: &[Span]) -> Vec<Vec<Span>> {
+    let (mut all, mut group, mut room) = (Vec::new(), Vec::new(), LARGEST as u64);
+    for span in spans {
+        let mut rest = *span;
+        while rest.len > 0 {
+            let len = rest.len.min(room);
+            group.push(Span { len, ..rest });
+            rest = Span {
+                dst: rest.dst + len,
+                src: rest.src + len,
+                len: rest.len - len,
+            };
+            room -= len;
+            if room == 0 {
+                all.push(std::mem::take(&mut group));
+                room = LARGEST as u64;
+            }
+        }
+    }
+    if !group.is_empty() {
+        all.push(group);
+    }
+    all
+}
+
+/// Copies pageable host memory to a device. The source has been read when this returns.
+///
+/// # Safety
+/// The sources are readable host memory.
+unsafe fn upload(stream: &Stream, device: &'static Device, spans: &[Span]) -> Result<Option<Arc<Completion>>> {
+    let mut sent: Vec<Arc<Completion>> = Vec::new();
+    for piece in pieces(spans) {
+        if let Some(oldest) = sent.len().checked_sub(IN_FLIGHT) {
+            sent[oldest].wait()?;
+        }
+        let bytes: u64 = piece.iter().map(|span| span.len).sum();
+        let mut chunk = Chunk::new(device, bytes as usize)?;
+        let (base, mut at) = (chunk.address(), 0);
+        let mut staged = Vec::with_capacity(piece.len());
+        for span in &piece {
+            let room = &mut chunk.bytes()[at..at + span.len as usize];
+            // SAFETY: the caller promises a readable source; the chunk is ours.
+            unsafe { core::ptr::copy_nonoverlapping(span.src as *const u8, room.as_mut_ptr(), room.len()) };
+            staged.push(Span {
+                dst: span.dst,
+                src: base + at as u64,
+                len: span.len,
+            });
+            at += span.len as usize;
+        }
+        sent.extend(stream.copy(&staged, device.agent, device.host, vec![Box::new(chunk)])?);
+    }
+    Ok(sent.pop())
+}
+
+/// Copies device memory to pageable host memory; the data has arrived when this returns.
+///
+/// # Safety
+/// The destinations are writable host memory.
+unsafe fn download(stream: &Stream, device: &'static Device, spans: &[Span]) -> Result<()> {
+    let mut coming: std::collections::VecDeque<(Vec<Span>, Chunk, Option<Arc<Completion>>)> = Default::default();
+    let mut pieces = pieces(spans).into_iter();
+    loop {
+        while coming.len() < IN_FLIGHT {
+            let Some(piece) = pieces.next() else { break };
+            let bytes: u64 = piece.iter().map(|span| span.len).sum();
+            let chunk = Chunk::new(device, bytes as usize)?;
+            let mut at = chunk.address();
+            let staged: Vec<Span> = piece
+                .iter()
+                .map(|span| {
+                    at += span.len;
+                    Span {
+                        dst: at - span.len,
+                        src: span.src,
+                        len: span.len,
+                    }
+                })
+                .collect();
+            let arrival = stream.copy(&staged, device.host, device.agent, Vec::new())?;
+            coming.push_back((piece, chunk, arrival));
+        }
+        let Some((piece, mut chunk, arrival)) = coming.pop_front() else {
+            return Ok(());
+        };
+        if let Err(error) = arrival.map_or(Ok(()), |completion| completion.wait()) {
+            // The engine may still write to the buffers: they are lost with the process's GPU.
+            std::mem::forget(chunk);
+            std::mem::forget(coming);
+            return Err(error);
+        }
+        let mut at = 0;
+        for span in &piece {
+            let bytes = &chunk.bytes()[at..at + span.len as usize];
+            // SAFETY: the caller promises a writable destination.
+            unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), span.dst as *mut u8, bytes.len()) };
+            at += span.len as usize;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_fit_a_staging_buffer_and_keep_every_byte() {
+        let long = 3 * LARGEST as u64 + 17;
+        let spans = [
+            Span {
+                dst: 1 << 30,
+                src: 1 << 20,
+                len: long,
+            },
+            Span { dst: 9, src: 7, len: 5 },
+        ];
+        let groups = pieces(&spans);
+        assert!(
+            groups
+                .iter()
+                .all(|group| group.iter().map(|s| s.len).sum::<u64>() <= LARGEST as u64)
+        );
+        let flat: Vec<Span> = groups.concat();
+        assert_eq!(flat.iter().map(|s| s.len).sum::<u64>(), long + 5);
+        let mut at = 0;
+        for span in flat.iter().filter(|s| s.src >= 1 << 20) {
+            assert_eq!((span.src, span.dst), ((1 << 20) + at, (1 << 30) + at));
+            at += span.len;
+        }
+        assert_eq!(at, long);
+    }
+}

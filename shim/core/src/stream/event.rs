@@ -1,0 +1,199 @@
+//! Events: points in a stream's order, and the times they were passed.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::completion::{Completion, Frontier};
+use super::fault;
+use super::stream::Stream;
+use crate::abi::{Error, Result};
+use crate::hsa::{Agent, signal};
+
+/// `CU_EVENT_BLOCKING_SYNC`.
+pub const BLOCKING_SYNC: u32 = 1;
+/// `CU_EVENT_DISABLE_TIMING`.
+pub const DISABLE_TIMING: u32 = 2;
+/// `CU_EVENT_INTERPROCESS`; needs `DISABLE_TIMING`.
+pub const INTERPROCESS: u32 = 4;
+
+/// An event of a context.
+pub struct Event {
+    flags: u32,
+    /// [`super::ContextStreams::id`] of its context.
+    owner: u64,
+    /// The context was destroyed: NVIDIA answers DEVICE_UNINITIALIZED from then on.
+    orphan: AtomicBool,
+    record: Mutex<Option<Record>>,
+}
+
+/// The last record.
+#[derive(Clone)]
+struct Record {
+    frontier: Frontier,
+    time: Option<Arc<Timed>>,
+}
+
+/// A record with a time.
+struct Timed {
+    marker: Arc<Completion>,
+    agent: &'static Agent,
+    /// When the end was first seen by the host, for packets without a time stamp; 0 until then.
+    seen: AtomicU64,
+}
+
+impl Timed {
+    /// The end, in ticks of the system clock.
+    fn ticks(&self) -> u64 {
+        let _ = self
+            .seen
+            .compare_exchange(0, signal::now(), Ordering::Relaxed, Ordering::Relaxed);
+        self.marker
+            .end_time(self.agent)
+            .unwrap_or_else(|| self.seen.load(Ordering::Relaxed))
+    }
+}
+
+impl Record {
+    fn is_done(&self) -> bool {
+        let done = self.frontier.is_done();
+        if let (true, Some(time)) = (done, &self.time) {
+            let _ = time
+                .seen
+                .compare_exchange(0, signal::now(), Ordering::Relaxed, Ordering::Relaxed);
+        }
+        done
+    }
+}
+
+impl Event {
+    /// An event that was never recorded.
+    ///
+    /// # Errors
+    /// INVALID_VALUE for flags that NVIDIA refuses, NOT_SUPPORTED for interprocess events.
+    pub fn new(flags: u32, owner: u64) -> Result<Self> {
+        if flags & !(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS) != 0
+            || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0
+        {
+            return Err(Error::INVALID_VALUE);
+        }
+        if flags & INTERPROCESS != 0 {
+            log::warn!("interprocess events are not supported yet");
+            return Err(Error::NOT_SUPPORTED);
+        }
+        Ok(Self {
+            flags,
+            owner,
+            orphan: AtomicBool::new(false),
+            record: Mutex::new(None),
+        })
+    }
+
+    /// [`super::ContextStreams::id`] of its context.
+    pub fn owner(&self) -> u64 {
+        self.owner
+    }
+
+    pub(super) fn orphan(&self) {
+        self.orphan.store(true, Ordering::Release);
+    }
+
+    fn record_state(&self) -> Option<Record> {
+        self.record.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// DEVICE_UNINITIALIZED once the context is gone, and the process's fault.
+    ///
+    /// # Errors
+    /// Those two.
+    pub fn check(&self) -> Result<()> {
+        if self.orphan.load(Ordering::Acquire) {
+            return Err(Error::DEVICE_UNINITIALIZED);
+        }
+        fault::check()
+    }
+
+    /// Marks the point after everything enqueued in `stream` so far.
+    ///
+    /// # Errors
+    /// INVALID_RESOURCE_HANDLE when the stream belongs to another context, else as [`Stream::packet`].
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        self.check()?;
+        if stream.owner() != self.owner {
+            return Err(Error::INVALID_RESOURCE_HANDLE);
+        }
+        let record = if self.flags & DISABLE_TIMING != 0 {
+            Record {
+                frontier: stream.frontier()?,
+                time: None,
+            }
+        } else {
+            let marker = stream.timed_marker()?;
+            let mut frontier = Frontier::default();
+            frontier.replace(Arc::clone(&marker));
+            let agent = stream.device().agent;
+            Record {
+                frontier,
+                time: Some(Arc::new(Timed {
+                    marker,
+                    agent,
+                    seen: AtomicU64::new(0),
+                })),
+            }
+        };
+        *self.record.lock().unwrap_or_else(|e| e.into_inner()) = Some(record);
+        Ok(())
+    }
+
+    /// The last record has been passed; true for an event that was never recorded.
+    ///
+    /// # Errors
+    /// As [`Event::check`].
+    pub fn is_done(&self) -> Result<bool> {
+        self.check()?;
+        let done = self.record_state().is_none_or(|record| record.is_done());
+        fault::check()?;
+        Ok(done)
+    }
+
+    /// Waits until the last record has been passed.
+    ///
+    /// # Errors
+    /// As [`Event::check`].
+    pub fn synchronize(&self) -> Result<()> {
+        self.check()?;
+        if let Some(record) = self.record_state() {
+            record.frontier.wait()?;
+            record.is_done();
+        }
+        fault::check()
+    }
+
+    /// The point of the last record, for a stream to wait for.
+    ///
+    /// # Errors
+    /// As [`Event::check`].
+    pub fn frontier(&self) -> Result<Frontier> {
+        self.check()?;
+        Ok(self.record_state().map(|record| record.frontier).unwrap_or_default())
+    }
+
+    /// Milliseconds from the record of `start` to that of `self`.
+    ///
+    /// # Errors
+    /// INVALID_RESOURCE_HANDLE when one was not recorded or has no timing, NOT_READY when one was not passed yet.
+    pub fn elapsed_since(&self, start: &Self) -> Result<f32> {
+        self.check()?;
+        start.check()?;
+        let timed = |event: &Self| -> Result<(Record, Arc<Timed>)> {
+            let record = event.record_state().ok_or(Error::INVALID_RESOURCE_HANDLE)?;
+            let time = record.time.clone().ok_or(Error::INVALID_RESOURCE_HANDLE)?;
+            Ok((record, time))
+        };
+        let (first, second) = (timed(start)?, timed(self)?);
+        if !first.0.is_done() || !second.0.is_done() {
+            return Err(Error::NOT_READY);
+        }
+        let ticks = second.1.ticks() as i64 - first.1.ticks() as i64;
+        Ok((ticks as f64 * 1000.0 / signal::frequency() as f64) as f32)
+    }
+}

@@ -1,0 +1,93 @@
+//! Pinned host memory that the runtime itself uses: staging buffers of copies, kernel arguments.
+//!
+//! Chunks come in powers of two and are carved out of slabs that are never given back; a chunk returns to its list when
+//! the operation that used it has ended.
+
+use core::ptr::NonNull;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use crate::abi::{Error, Result};
+use crate::device::{self, Device};
+use crate::hsa::memory;
+
+/// Bytes of the largest chunk; also what copies move at a time.
+pub const LARGEST: usize = 1 << 20;
+/// Bytes of the smallest chunk: kernel arguments of most kernels.
+const SMALLEST: usize = 256;
+/// Least bytes asked of ROCr at once.
+const SLAB: usize = 1 << 18;
+
+/// Idle chunks by device and size. Addresses, so that the map may be shared.
+static IDLE: Mutex<Option<HashMap<(i32, usize), Vec<usize>>>> = Mutex::new(None);
+
+/// A piece of pinned memory that the host and every GPU can use.
+#[derive(Debug)]
+pub struct Chunk {
+    address: NonNull<u8>,
+    size: usize,
+    device: i32,
+}
+
+// SAFETY: a chunk owns its memory.
+unsafe impl Send for Chunk {}
+
+impl Chunk {
+    /// At least `size` bytes, aligned to 256, near `device`.
+    ///
+    /// # Errors
+    /// INVALID_VALUE above [`LARGEST`]; MEMORY_ALLOCATION when the host has no more.
+    pub fn new(device: &'static Device, size: usize) -> Result<Self> {
+        if size > LARGEST {
+            return Err(Error::INVALID_VALUE);
+        }
+        let size = size.next_power_of_two().max(SMALLEST);
+        let key = (device.ordinal, size);
+        let mut idle = IDLE.lock().unwrap_or_else(|e| e.into_inner());
+        let list = idle.get_or_insert_with(HashMap::new).entry(key).or_default();
+        if list.is_empty() {
+            let slab = size.max(SLAB);
+            let base = device.host_pool.allocate(slab)?;
+            // Every GPU may use it: a copy between devices without a link goes through here.
+            let agents: Vec<_> = device::all()?.iter().map(|device| device.agent).collect();
+            memory::allow_access(&agents, base)?;
+            list.extend((0..slab / size).rev().map(|index| base.addr().get() + index * size));
+        }
+        let address = list
+            .pop()
+            .and_then(|address| NonNull::new(address as *mut u8))
+            .ok_or(Error::MEMORY_ALLOCATION)?;
+        Ok(Self {
+            address,
+            size,
+            device: device.ordinal,
+        })
+    }
+
+    /// Where it is, for the host and the GPUs alike.
+    pub fn address(&self) -> u64 {
+        self.address.as_ptr() as u64
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The memory, for the host to write before or read after the GPU's turn.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: pinned host memory that this chunk alone owns; the GPU's turn is over or not begun.
+        unsafe { core::slice::from_raw_parts_mut(self.address.as_ptr(), self.size) }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        let mut idle = IDLE.lock().unwrap_or_else(|e| e.into_inner());
+        let lists = idle.get_or_insert_with(HashMap::new);
+        lists
+            .entry((self.device, self.size))
+            .or_default()
+            .push(self.address.as_ptr() as usize);
+    }
+}

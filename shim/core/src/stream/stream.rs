@@ -1,0 +1,373 @@
+//! A stream: operations that run in the order they were enqueued.
+//!
+//! The stream owns the order; a ring is borrowed. A stream's *tail* is the set of completions that its next operation
+//! must wait for: the end of its last operation, the events it was told to wait for, and what CUDA's legacy default
+//! stream adds. An operation takes the tail as its dependencies and becomes the new tail.
+//!
+//! ```text
+//! kernel on ring 3   copy engine        host worker         kernel on ring 3
+//!   [A]  ──signal──>  [copy waits A] ─>  [call waits copy] ─> [barrier: call][B]
+//! ```
+//!
+//! Between operations of one ring the barrier bit keeps the order and nobody waits; between engines a signal does.
+//! A stream whose next operation waits for memory (issue of its own) would keep its operations in host memory until the
+//! word changes: [`Stream::enqueue`] is the one door they all pass, and the place for it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use super::callback;
+use super::completion::{Completion, Frontier, Pending, Resource};
+use super::ring::Ring;
+use super::spans::Span;
+use super::{Shared, fault};
+use crate::abi::{Error, Result};
+use crate::device::Device;
+use crate::hsa::queue::Packet;
+use crate::hsa::signal::SignalRef;
+use crate::hsa::{Agent, copy};
+
+/// How a stream relates to the legacy default stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The legacy default stream: waits for all blocking ones, and they for it.
+    Legacy,
+    /// A thread's own default stream; blocking.
+    PerThread,
+    /// Created without flags.
+    Blocking,
+    /// Created with `CU_STREAM_NON_BLOCKING`: no relation to the legacy stream.
+    NonBlocking,
+}
+
+/// A stream of a context.
+pub struct Stream {
+    id: u64,
+    kind: Kind,
+    priority: i32,
+    context: Weak<Shared>,
+    device: &'static Device,
+    destroyed: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tail: Frontier,
+    /// Counts changes of the tail.
+    seq: u64,
+    ring: Option<Arc<Ring>>,
+    pending: VecDeque<Pending>,
+    /// The legacy stream's `seq` that this stream has waited for.
+    legacy_seen: u64,
+    /// This stream's `seq` that the legacy stream has waited for.
+    seen_by_legacy: u64,
+}
+
+impl State {
+    /// Lets go of what has ended.
+    fn reap(&mut self) {
+        while self.pending.front().is_some_and(Pending::is_done) {
+            self.pending.pop_front();
+        }
+        self.tail.trim();
+    }
+
+    /// Makes an operation that was just submitted the tail.
+    fn append(&mut self, completion: Arc<Completion>, resources: Vec<Resource>) {
+        let waits_for = std::mem::take(&mut self.tail);
+        self.pending
+            .push_back(Pending::new(Arc::clone(&completion), waits_for, resources));
+        self.tail.replace(completion);
+        self.seq += 1;
+    }
+}
+
+impl Stream {
+    pub(super) fn new(id: u64, kind: Kind, priority: i32, context: &Arc<Shared>) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            kind,
+            priority,
+            context: Arc::downgrade(context),
+            device: context.device,
+            destroyed: AtomicBool::new(false),
+            state: Mutex::default(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Unique in the process.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// How it relates to the legacy default stream.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// CUDA's priority: 0 lowest, -5 highest.
+    pub fn priority(&self) -> i32 {
+        self.priority
+    }
+
+    /// `CU_STREAM_*` flags it was created with.
+    pub fn flags(&self) -> u32 {
+        u32::from(self.kind == Kind::NonBlocking)
+    }
+
+    /// The device it works on.
+    pub fn device(&self) -> &'static Device {
+        self.device
+    }
+
+    /// Identifies the context's streams; 0 when the context is gone.
+    pub fn owner(&self) -> u64 {
+        self.context.upgrade().map_or(0, |shared| shared.id)
+    }
+
+    pub(super) fn mark_destroyed(&self) {
+        self.destroyed.store(true, Ordering::Release);
+    }
+
+    /// Destroyed, and all its work has ended.
+    pub(super) fn is_gone(&self) -> bool {
+        self.destroyed.load(Ordering::Acquire) && {
+            let mut state = self.state();
+            state.reap();
+            state.pending.is_empty()
+        }
+    }
+
+    /// Applies the rules of the legacy default stream: adds to the tail what the other side has enqueued since.
+    fn order(&self) {
+        let Some(shared) = self.context.upgrade() else { return };
+        match self.kind {
+            Kind::NonBlocking => {}
+            Kind::Legacy => {
+                let mut others = Frontier::default();
+                // One stream's lock at a time: nobody ever holds two.
+                for stream in shared.streams() {
+                    if matches!(stream.kind, Kind::Blocking | Kind::PerThread) {
+                        let mut state = stream.state();
+                        if state.seq != state.seen_by_legacy {
+                            state.seen_by_legacy = state.seq;
+                            others.join(&state.tail);
+                        }
+                    }
+                }
+                self.add(&others);
+            }
+            Kind::Blocking | Kind::PerThread => {
+                let Some(legacy) = shared.legacy() else { return };
+                let (seq, tail) = {
+                    let state = legacy.state();
+                    (state.seq, state.tail.clone())
+                };
+                let mut state = self.state();
+                if state.legacy_seen != seq {
+                    state.legacy_seen = seq;
+                    state.tail.join(&tail);
+                }
+            }
+        }
+    }
+
+    fn add(&self, frontier: &Frontier) {
+        let mut state = self.state();
+        state.tail.join(frontier);
+    }
+
+    /// Makes all later operations wait for `frontier` (`cudaStreamWaitEvent`).
+    pub fn wait_for(&self, frontier: &Frontier) {
+        let mut state = self.state();
+        state.reap();
+        state.tail.join(frontier);
+        state.seq += 1;
+    }
+
+    /// Enqueues one operation: `submit` gets what it must wait for and returns the completion it will count down.
+    fn enqueue(
+        &self,
+        resources: Vec<Resource>,
+        submit: impl FnOnce(&Frontier, &mut Option<Arc<Ring>>) -> Result<Arc<Completion>>,
+    ) -> Result<()> {
+        fault::check()?;
+        self.order();
+        let mut state = self.state();
+        state.reap();
+        let State { tail, ring, .. } = &mut *state;
+        match submit(tail, ring) {
+            Ok(completion) => {
+                state.append(completion, resources);
+                Ok(())
+            }
+            Err(error) => {
+                // Part of it may be on its way already.
+                std::mem::forget(resources);
+                Err(error)
+            }
+        }
+    }
+
+    /// Enqueues a packet; `make` gets the completion signal. `resources` are kept until it has ended.
+    ///
+    /// # Errors
+    /// MEMORY_ALLOCATION when no queue or signal is left, or the process's fault.
+    pub fn packet(&self, make: impl FnOnce(SignalRef) -> Packet, resources: Vec<Resource>) -> Result<()> {
+        self.enqueue(resources, |tail, ring| self.submit_packet(tail, ring, make))
+    }
+
+    fn submit_packet(
+        &self,
+        tail: &Frontier,
+        current: &mut Option<Arc<Ring>>,
+        make: impl FnOnce(SignalRef) -> Packet,
+    ) -> Result<Arc<Completion>> {
+        let shared = self.context.upgrade().ok_or(Error::CONTEXT_IS_DESTROYED)?;
+        // While the last packet is on its way the stream stays on its ring, where order is free.
+        let busy = current
+            .as_ref()
+            .filter(|ring| tail.iter().any(|c| c.ring() == Some(ring.id())));
+        let ring = match busy {
+            Some(ring) => Arc::clone(ring),
+            None => shared.rings()?.borrow(self.priority, current.as_ref())?,
+        };
+        let completion = Completion::new(1, Some(ring.id()))?;
+        ring.submit(tail, make(completion.signal()), &completion)?;
+        *current = Some(ring);
+        Ok(completion)
+    }
+
+    /// Enqueues copies of `spans` by ROCr's copy engines and returns their end. The agents are those that own, or may reach,
+    /// either side.
+    ///
+    /// # Errors
+    /// What ROCr's refusal means to CUDA; the spans submitted before it may still run.
+    pub fn copy(
+        &self,
+        spans: &[Span],
+        dst: &Agent,
+        src: &Agent,
+        resources: Vec<Resource>,
+    ) -> Result<Option<Arc<Completion>>> {
+        if spans.is_empty() {
+            return Ok(None);
+        }
+        let mut last = None;
+        self.enqueue(resources, |tail, _| {
+            let waits_for = tail.signals();
+            let completion = Completion::new(spans.len(), None)?;
+            for (index, span) in spans.iter().enumerate() {
+                // SAFETY: the callers have checked that both ranges are memory the agents may access, and hold the
+                // blocks alive until the stream has passed this point; signals live as long as their completions.
+                let started = unsafe {
+                    copy::start(
+                        (span.dst, dst),
+                        (span.src, src),
+                        span.len as usize,
+                        &waits_for,
+                        completion.signal(),
+                    )
+                };
+                if let Err(error) = started {
+                    log::error!(
+                        "a copy of {} bytes to {:#x} from {:#x}: {error}",
+                        span.len,
+                        span.dst,
+                        span.src
+                    );
+                    completion.finish(spans.len() - index);
+                    return Err(Error::INVALID_VALUE);
+                }
+            }
+            last = Some(Arc::clone(&completion));
+            Ok(completion)
+        })?;
+        Ok(last)
+    }
+
+    /// Enqueues a call on the host. It gets the process's fault, if there is one by then.
+    ///
+    /// # Errors
+    /// MEMORY_ALLOCATION when no signal is left, or the process's fault.
+    pub fn host_call(&self, call: impl FnOnce(Option<Error>) + Send + 'static) -> Result<()> {
+        self.enqueue(Vec::new(), |tail, _| {
+            let completion = Completion::new(1, None)?;
+            callback::submit(tail.clone(), Box::new(call), Arc::clone(&completion));
+            Ok(completion)
+        })
+    }
+
+    /// The point after everything enqueued so far (an event without timing).
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn frontier(&self) -> Result<Frontier> {
+        fault::check()?;
+        self.order();
+        let mut state = self.state();
+        state.reap();
+        Ok(state.tail.clone())
+    }
+
+    /// As [`Stream::frontier`], by a packet that notes the time (an event with timing).
+    ///
+    /// # Errors
+    /// As [`Stream::packet`].
+    pub fn timed_marker(&self) -> Result<Arc<Completion>> {
+        let mut marker = None;
+        self.enqueue(Vec::new(), |tail, ring| {
+            let completion = self.submit_packet(tail, ring, |signal| Packet::barrier_and(&[], Some(signal)))?;
+            marker = Some(Arc::clone(&completion));
+            Ok(completion)
+        })?;
+        marker.ok_or(Error::UNKNOWN)
+    }
+
+    /// Everything enqueued so far has ended. The legacy stream answers for all blocking ones.
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn is_done(&self) -> Result<bool> {
+        fault::check()?;
+        if self.kind == Kind::Legacy {
+            self.order();
+        }
+        let mut state = self.state();
+        state.reap();
+        let done = state.tail.is_done();
+        drop(state);
+        fault::check()?;
+        Ok(done)
+    }
+
+    /// Waits until everything enqueued so far has ended. No lock is held while waiting.
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn synchronize(&self) -> Result<()> {
+        fault::check()?;
+        if self.kind == Kind::Legacy {
+            self.order();
+        }
+        let tail = self.state().tail.clone();
+        tail.wait()?;
+        self.state().reap();
+        fault::check()
+    }
+
+    /// Waits until an operation enqueued now could begin, for work that the host does in the stream's place.
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn wait_turn(&self) -> Result<()> {
+        self.order();
+        self.synchronize()
+    }
+}
