@@ -4,4 +4,6 @@
 //! through which `libcudart.so.12` and `libnvidia-ml.so.1` reach theirs. The assembly is rendered by `build.rs` from
 //! `symbol-versions/tables`. An export is an assembly label because rustc leaves the symbols that it knows of unversioned.
 
+mod old_glibc;
+
 include!(concat!(env!("OUT_DIR"), "/exports.rs"));
