@@ -89,6 +89,8 @@ variables! {
     DRIVER_VERSION: (u32, u32) = "REGAUGE_DRIVER_VERSION", "12.9", major_minor;
     #[doc = "ROCr's library, as a path or a name for dlopen; empty: libhsa-runtime64.so.1."]
     ROCR: Option<PathBuf> = "REGAUGE_ROCR", "", path;
+    #[doc = "Hardware queues that this process may hold on each GPU; a node runs about 24 per GPU at full speed."]
+    QUEUES: usize = "REGAUGE_QUEUES", "8", count;
     #[doc = "The program that translates PTX; empty: regauge-ptx-worker beside libcuda.so.1."]
     PTX_WORKER: Option<PathBuf> = "REGAUGE_PTX_WORKER", "", path;
     #[doc = "Whether translated kernels are kept on disk: 1 or 0."]
@@ -106,6 +108,11 @@ fn major_minor(text: &str) -> Option<(u32, u32)> {
             .then(|| part.parse().ok())?
     };
     Some((digits(major)?, digits(minor)?)).filter(|&(major, minor)| major < 1000 && minor < 100)
+}
+
+/// A number from 1.
+fn count(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|&count| count > 0)
 }
 
 /// `1` or `0`.

@@ -8,6 +8,7 @@ pub mod driver;
 pub mod guard;
 pub mod nvml;
 pub mod runtime;
+mod streamed;
 pub mod stub;
 
 /// Defines driver API functions. The body is that of a closure returning `Result<()>`; arguments are C types.

@@ -316,6 +316,15 @@ pub fn destroy(context: &'static Context) -> Result<()> {
     Ok(())
 }
 
+/// The active context whose [`ContextStreams::id`] is `id`.
+pub fn of_streams(id: u64) -> Option<&'static Context> {
+    let contexts = CONTEXTS.read().unwrap_or_else(PoisonError::into_inner);
+    contexts
+        .iter()
+        .copied()
+        .find(|context| context.streams().is_ok_and(|streams| streams.id() == id))
+}
+
 /// `cuCtxAttach`: one more use.
 pub fn attach(context: &'static Context) -> Result<()> {
     context.usage.fetch_add(1, Ordering::AcqRel);

@@ -3,7 +3,6 @@
 //! A thread of our own runs them, never one of ROCr's: a callback that blocks must not stop ROCr's event handling. Calls
 //! of one stream are in order because each waits for the one before it; across streams whoever is ready goes first.
 
-use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -40,15 +39,6 @@ static QUEUE: Queue = Queue {
 /// How long a new call may go unnoticed while others wait for the GPU.
 const SLICE: Duration = Duration::from_millis(2);
 
-thread_local! {
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The calling thread is inside a host function or a stream callback, where CUDA calls are not permitted.
-pub fn is_inside() -> bool {
-    INSIDE.get()
-}
-
 /// Runs `call` once everything in `after` has ended, then ends `completion`.
 pub(super) fn submit(after: Frontier, call: Call, completion: Arc<Completion>) {
     let mut state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
@@ -77,9 +67,7 @@ fn run() {
         if let Some(ready) = state.works.iter().position(|work| failed || work.after.is_done()) {
             let work = state.works.remove(ready);
             drop(state);
-            INSIDE.set(true);
             (work.call)(fault::current());
-            INSIDE.set(false);
             work.completion.finish(1);
             state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
         } else if state.works.is_empty() {

@@ -21,6 +21,7 @@ pub use event::Event;
 pub use stream::{Kind, Stream};
 
 use crate::abi::{Error, Result};
+use crate::config;
 use crate::device::Device;
 use crate::handle::Handles;
 
@@ -67,7 +68,9 @@ impl Shared {
     }
 
     fn rings(&self) -> Result<&'static ring::RingSet> {
-        Ok(*self.rings.get_or_init(|| ring::of(self.device.agent, ring::limit())))
+        Ok(*self
+            .rings
+            .get_or_init(|| ring::of(self.device.agent, *config::QUEUES.get())))
     }
 
     fn add(self: &Arc<Self>, kind: Kind, priority: i32) -> Arc<Stream> {

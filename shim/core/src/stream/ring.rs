@@ -64,19 +64,6 @@ pub struct RingSet {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// Rings of one priority that this process may hold on one device. A node runs about 24 compute queues per GPU at full
-/// speed, shared by all its processes.
-pub fn limit() -> usize {
-    const DEFAULT: usize = 8;
-    match std::env::var("REGAUGE_QUEUES") {
-        Err(_) => DEFAULT,
-        Ok(text) => text.trim().parse().unwrap_or_else(|_| {
-            log::warn!("REGAUGE_QUEUES={text} is not a number; using {DEFAULT}");
-            DEFAULT
-        }),
-    }
-}
-
 /// The rings of the device behind `agent`, at most `limit` of each priority.
 pub fn of(agent: &'static Agent, limit: usize) -> &'static RingSet {
     static SETS: Mutex<Option<HashMap<usize, &'static RingSet>>> = Mutex::new(None);

@@ -1,1 +1,125 @@
 //! Event Management: `cuEvent*`.
+
+use core::ffi::c_uint;
+use std::sync::Arc;
+
+use super::stream::resolve;
+use crate::abi::{CUevent, CUstream, Error, Result, conv};
+use crate::device::context;
+use crate::stream::{self, Stream};
+use crate::{driver, streamed};
+
+/// `CU_EVENT_RECORD_EXTERNAL` and `CU_EVENT_WAIT_EXTERNAL`: only for streams that capture.
+const EXTERNAL: c_uint = 1;
+
+/// Makes a stream wait for an event.
+pub(in crate::api) fn wait_event(
+    event: CUevent,
+    flags: c_uint,
+    target: impl FnOnce() -> Result<Arc<Stream>>,
+) -> Result<()> {
+    let event = stream::event(event as u64)?;
+    check_flags(flags)?;
+    let target = target()?;
+    target.wait_for(&event.frontier()?);
+    Ok(())
+}
+
+/// Records an event in a stream.
+pub(in crate::api) fn record_event(
+    event: CUevent,
+    flags: c_uint,
+    target: impl FnOnce() -> Result<Arc<Stream>>,
+) -> Result<()> {
+    let event = stream::event(event as u64)?;
+    check_flags(flags)?;
+    event.record(&*target()?)
+}
+
+fn check_flags(flags: c_uint) -> Result<()> {
+    match flags {
+        0 => Ok(()),
+        EXTERNAL => Err(Error::ILLEGAL_STATE),
+        _ => Err(Error::INVALID_VALUE),
+    }
+}
+
+/// Milliseconds between two events.
+pub(in crate::api) fn elapsed_time(ms: *mut f32, start: CUevent, end: CUevent) -> Result<()> {
+    if ms.is_null() {
+        return Err(Error::INVALID_VALUE);
+    }
+    let (start, end) = (stream::event(start as u64)?, stream::event(end as u64)?);
+    conv::write(ms, end.elapsed_since(&start)?)
+}
+
+/// Whether an event has been passed.
+pub(in crate::api) fn query_event(event: CUevent) -> Result<()> {
+    if stream::event(event as u64)?.is_done()? {
+        Ok(())
+    } else {
+        Err(Error::NOT_READY)
+    }
+}
+
+driver! {
+    /// CUDA Driver API, Event Management: `cuEventCreate`.
+    fn cuEventCreate(event: *mut CUevent, flags: c_uint) {
+        let context = context::current()?;
+        if event.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        conv::write(event, context.streams()?.create_event(flags)? as CUevent)
+    }
+
+    /// CUDA Driver API, Event Management: `cuEventDestroy`.
+    fn cuEventDestroy_v2(event: CUevent) {
+        context::current()?;
+        stream::destroy_event(event as u64)
+    }
+
+    /// CUDA Driver API before 4.0: `cuEventDestroy`.
+    fn cuEventDestroy(event: CUevent) {
+        context::current()?;
+        stream::destroy_event(event as u64)
+    }
+
+    /// CUDA Driver API, Event Management: `cuEventQuery`.
+    fn cuEventQuery(event: CUevent) {
+        context::current()?;
+        query_event(event)
+    }
+
+    /// CUDA Driver API, Event Management: `cuEventSynchronize`.
+    fn cuEventSynchronize(event: CUevent) {
+        context::current()?;
+        stream::event(event as u64)?.synchronize()
+    }
+
+    /// CUDA Driver API, Event Management: `cuEventElapsedTime`.
+    fn cuEventElapsedTime(ms: *mut f32, start: CUevent, end: CUevent) {
+        context::current()?;
+        elapsed_time(ms, start, end)
+    }
+
+    /// CUDA Driver API, Event Management: `cuEventElapsedTime_v2`.
+    fn cuEventElapsedTime_v2(ms: *mut f32, start: CUevent, end: CUevent) {
+        context::current()?;
+        elapsed_time(ms, start, end)
+    }
+}
+
+streamed! { driver
+    /// CUDA Driver API, Event Management: `cuEventRecord`.
+    fn cuEventRecord(event: CUevent, stream: CUstream), fn cuEventRecord_ptsz(..) |default| {
+        context::current()?;
+        record_event(event, 0, || resolve(stream, default))
+    }
+
+    /// CUDA Driver API, Event Management: `cuEventRecordWithFlags`.
+    fn cuEventRecordWithFlags(event: CUevent, stream: CUstream, flags: c_uint),
+    fn cuEventRecordWithFlags_ptsz(..) |default| {
+        context::current()?;
+        record_event(event, flags, || resolve(stream, default))
+    }
+}

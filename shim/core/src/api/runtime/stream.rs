@@ -1,1 +1,109 @@
 //! Stream Management: `cudaStream*`.
+
+use core::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
+
+use crate::abi::{CUhostFn, CUstreamCallback, Error, Result, conv, cudaEvent_t, cudaStream_t};
+use crate::api::driver;
+use crate::device::context;
+use crate::stream::{self, DefaultStream, Stream};
+use crate::{runtime, streamed};
+
+/// `cudaStreamNonBlocking`.
+const NON_BLOCKING: c_uint = 1;
+
+/// The stream behind a handle, in the context that runtime calls use.
+pub(super) fn resolve(stream: cudaStream_t, default: DefaultStream) -> Result<Arc<Stream>> {
+    context::runtime_current()?.streams()?.resolve(stream as u64, default)
+}
+
+fn create(stream: *mut cudaStream_t, flags: c_uint, priority: c_int) -> Result<()> {
+    let context = context::runtime_current()?;
+    if stream.is_null() || flags & !NON_BLOCKING != 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    conv::write(
+        stream,
+        context.streams()?.create(flags & NON_BLOCKING != 0, priority) as cudaStream_t,
+    )
+}
+
+runtime! {
+    /// CUDA Runtime API, Stream Management: `cudaStreamCreate`.
+    fn cudaStreamCreate(stream: *mut cudaStream_t) {
+        create(stream, 0, 0)
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamCreateWithFlags`.
+    fn cudaStreamCreateWithFlags(stream: *mut cudaStream_t, flags: c_uint) {
+        create(stream, flags, 0)
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamCreateWithPriority`. Priorities out of range are clamped.
+    fn cudaStreamCreateWithPriority(stream: *mut cudaStream_t, flags: c_uint, priority: c_int) {
+        create(stream, flags, priority)
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamDestroy`. Returns at once; work on its way goes on.
+    fn cudaStreamDestroy(stream: cudaStream_t) {
+        context::runtime_current()?;
+        stream::destroy(stream as u64)
+    }
+}
+
+streamed! { runtime
+    /// CUDA Runtime API, Stream Management: `cudaStreamGetPriority`.
+    fn cudaStreamGetPriority(stream: cudaStream_t, priority: *mut c_int), fn cudaStreamGetPriority_ptsz(..) |default| {
+        conv::write(priority, resolve(stream, default)?.priority())
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamGetFlags`.
+    fn cudaStreamGetFlags(stream: cudaStream_t, flags: *mut c_uint), fn cudaStreamGetFlags_ptsz(..) |default| {
+        conv::write(flags, resolve(stream, default)?.flags())
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamGetId`.
+    fn cudaStreamGetId(stream: cudaStream_t, id: *mut u64), fn cudaStreamGetId_ptsz(..) |default| {
+        conv::write(id, resolve(stream, default)?.id())
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamGetDevice`.
+    fn cudaStreamGetDevice(stream: cudaStream_t, device: *mut c_int), fn cudaStreamGetDevice_ptsz(..) |default| {
+        conv::write(device, resolve(stream, default)?.device().ordinal)
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamWaitEvent`.
+    fn cudaStreamWaitEvent(stream: cudaStream_t, event: cudaEvent_t, flags: c_uint),
+    fn cudaStreamWaitEvent_ptsz(..) |default| {
+        context::runtime_current()?;
+        driver::wait_event(event, flags, || resolve(stream, default))
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamAddCallback`.
+    fn cudaStreamAddCallback(stream: cudaStream_t, callback: CUstreamCallback, data: *mut c_void, flags: c_uint),
+    fn cudaStreamAddCallback_ptsz(..) |default| {
+        driver::add_callback(&*resolve(stream, default)?, stream, callback, data, flags)
+    }
+
+    /// CUDA Runtime API, Execution Control: `cudaLaunchHostFunc`.
+    fn cudaLaunchHostFunc(stream: cudaStream_t, function: CUhostFn, data: *mut c_void),
+    fn cudaLaunchHostFunc_ptsz(..) |default| {
+        driver::launch_host_function(&*resolve(stream, default)?, function, data)
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamQuery`.
+    fn cudaStreamQuery(stream: cudaStream_t), fn cudaStreamQuery_ptsz(..) |default| {
+        if resolve(stream, default)?.is_done()? { Ok(()) } else { Err(Error::NOT_READY) }
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamSynchronize`.
+    fn cudaStreamSynchronize(stream: cudaStream_t), fn cudaStreamSynchronize_ptsz(..) |default| {
+        resolve(stream, default)?.synchronize()
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamIsCapturing`. No stream captures: graphs are not there yet.
+    fn cudaStreamIsCapturing(stream: cudaStream_t, status: *mut c_int), fn cudaStreamIsCapturing_ptsz(..) |default| {
+        resolve(stream, default)?;
+        conv::write(status, 0)
+    }
+}
