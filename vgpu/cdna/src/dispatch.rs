@@ -3,6 +3,7 @@
 use crate::{
     Target,
     memory::{Fault, GpuMemory},
+    workgroup,
 };
 
 /// What the interpreter asks of the machine around it.
@@ -102,11 +103,12 @@ pub enum Stop {
 
 /// Runs a dispatch to its end on the calling thread: every wave of every work-group, all stores done on return.
 ///
-/// Waves of one work-group are interleaved, so barriers and spinning on LDS or memory make progress.
+/// Waves of one work-group are interleaved, so barriers and spinning on LDS or memory make progress. Work-groups that do
+/// not end soon are interleaved with others, as many as the card would hold at once, so that work-groups can wait for
+/// each other too.
 ///
 /// # Errors
 /// See [`Stop`]. Stores made before the stop stay made, as on the card.
 pub fn run(dispatch: &Dispatch<'_>) -> Result<Stats, Stop> {
-    let _ = dispatch;
-    Err(Stop::InvalidDispatch("the interpreter is not built yet".into()))
+    workgroup::run(dispatch)
 }

@@ -9,7 +9,9 @@ pub mod dispatch;
 pub mod exec;
 pub mod isa;
 pub mod memory;
+mod setup;
 pub mod wave;
+mod workgroup;
 
 /// An instruction set this crate decodes and executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

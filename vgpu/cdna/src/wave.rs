@@ -108,8 +108,19 @@ impl Wave {
 
     /// Number of VGPRs and AGPRs this wave may name.
     pub fn vector_registers(&self) -> (u16, u16) {
+        // AGPRs are the upper part of one file. A VGPR number may reach into it, as on the card: code objects from before
+        // accum_offset existed say 0 there and use all registers as VGPRs.
         let all = self.vgpr.len() as u16;
-        (all.min(self.accum_offset), all.saturating_sub(self.accum_offset))
+        (all.min(256), all.saturating_sub(self.accum_offset))
+    }
+
+    /// Sets every register to `fill`, for the next wave.
+    pub fn reset(&mut self, fill: u32) {
+        self.sgpr = [fill; 128];
+        self.scc = false;
+        for register in &mut self.vgpr {
+            *register = [fill; 64];
+        }
     }
 
     #[inline]

@@ -215,6 +215,8 @@ fn constant(
 fn place(inst: &mut Inst, def: &OperandDef, operand: Operand) {
     match def.slot {
         Slot::Vdst | Slot::Vdst1 => inst.dst = operand,
+        // s_movreld writes through an index: LLVM lists its base register as a source.
+        Slot::Sdst if !def.dst && inst.mnemonic.name().starts_with("s_movreld") => inst.dst = operand,
         Slot::Sdst if !def.dst => inst.src[0] = operand,
         Slot::Sdst if inst.dst == Operand::None => inst.dst = operand,
         Slot::Sdst => inst.sdst = operand,

@@ -1,0 +1,335 @@
+//! FLAT, GLOBAL and SCRATCH, and the loads, stores and atomics that they share with MUBUF and DS.
+
+use super::{
+    Trouble,
+    access::{Address, Places, Spaces, load_dwords, load8, load16, store_dwords, store8, store16},
+    atomic::{self, AtomicOp},
+    memop::{Half, MemOp, Unit},
+    operands::for_lanes,
+};
+use crate::{
+    isa::{Encoding, Inst, Operand},
+    memory::Access,
+    wave::{Wave, sreg},
+};
+
+/// Executes a FLAT, GLOBAL or SCRATCH instruction.
+///
+/// # Errors
+/// Faults, and operations that have no defined result.
+pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp) -> Result<(), Trouble> {
+    let offset = inst.imm;
+    let vaddr = inst.src[0];
+    match inst.enc {
+        Encoding::Flat => {
+            let va = wave.lanes64(vaddr);
+            perform(wave, spaces, inst, op, |s, l| {
+                s.route(va[l].wrapping_add_signed(i64::from(offset)))
+            })
+        }
+        Encoding::Global => {
+            if inst.base == Operand::None {
+                let va = wave.lanes64(vaddr);
+                perform(wave, spaces, inst, op, |_, l| {
+                    Address::Global(va[l].wrapping_add_signed(i64::from(offset)))
+                })
+            } else {
+                let base = wave.scalar64(inst.base).wrapping_add_signed(i64::from(offset));
+                let va = wave.lanes32(vaddr);
+                perform(wave, spaces, inst, op, |_, l| {
+                    Address::Global(base.wrapping_add(u64::from(va[l])))
+                })
+            }
+        }
+        _ => {
+            // Lane-private offsets; FLAT_SCRATCH must point at the wave's own part of the window.
+            if wave.s64(sreg::FLAT_SCRATCH) != spaces.scratch.va {
+                return Err("FLAT_SCRATCH is not this wave's scratch".into());
+            }
+            let base = wave.scalar32(inst.base).wrapping_add_signed(offset);
+            let va = wave.lanes32(vaddr);
+            perform(wave, spaces, inst, op, |_, l| {
+                Address::Private(base.wrapping_add(va[l]))
+            })
+        }
+    }
+}
+
+/// Performs a load, store or atomic on the addresses of the active lanes.
+///
+/// # Errors
+/// Faults, and operations that have no defined result.
+#[inline]
+pub fn perform(
+    wave: &mut Wave,
+    spaces: &mut Spaces<'_>,
+    inst: &Inst,
+    op: MemOp,
+    address: impl FnMut(&Spaces<'_>, usize) -> Address,
+) -> Result<(), Trouble> {
+    let exec = wave.exec();
+    if exec == 0 {
+        return Ok(());
+    }
+    match op {
+        MemOp::Load { unit, half } => {
+            let places = spaces.locate_all(exec, unit.bytes(), Access::Read, address)?;
+            load(wave, spaces, inst.dst, unit, half, &places)
+        }
+        MemOp::Store { unit, half } => {
+            let places = spaces.locate_all(exec, unit.bytes(), Access::Write, address)?;
+            store(wave, spaces, inst.src[1], unit, half, &places)
+        }
+        MemOp::Atomic { op, wide } => {
+            let places = spaces.locate_all(exec, if wide { 8 } else { 4 }, Access::Atomic, address)?;
+            if !places.split.is_empty() {
+                return Err("misaligned atomic".into());
+            }
+            rmw(wave, inst, op, wide, &places)
+        }
+        MemOp::LoadLds { unit } => {
+            let places = spaces.locate_all(exec, unit.bytes(), Access::Read, address)?;
+            load_lds(wave, spaces, inst.imm, unit, &places)
+        }
+        _ => Err(super::Unsupported.into()),
+    }
+}
+
+fn extend(unit: Unit, raw: u32) -> u32 {
+    match unit {
+        Unit::I8 => raw as i8 as u32,
+        Unit::I16 => raw as i16 as u32,
+        _ => raw,
+    }
+}
+
+fn load(
+    wave: &mut Wave,
+    spaces: &mut Spaces<'_>,
+    dst: Operand,
+    unit: Unit,
+    half: Half,
+    places: &Places,
+) -> Result<(), Trouble> {
+    let Operand::Vgpr(dst) = dst else {
+        return Err(super::Unsupported.into());
+    };
+    if let Unit::Dwords(n) = unit {
+        let n = usize::from(n);
+        let mut out = [[0u32; 64]; 4];
+        for_lanes(places.lanes, |l| {
+            let place = places.at[l];
+            let mut words = [0; 4];
+            if !place.ptr.is_null() {
+                // SAFETY: the lane was located for this many dwords.
+                unsafe { load_dwords(place.ptr, place.step, &mut words[..n]) };
+            }
+            for k in 0..n {
+                out[k][l] = words[k];
+            }
+        });
+        let mut lanes = places.lanes;
+        for (l, at) in &places.split {
+            let mut bytes = [0; 16];
+            spaces.read_split(*l, *at, &mut bytes[..4 * n])?;
+            for k in 0..n {
+                out[k][*l] = u32::from_le_bytes([bytes[4 * k], bytes[4 * k + 1], bytes[4 * k + 2], bytes[4 * k + 3]]);
+            }
+            lanes |= 1 << l;
+        }
+        for (k, values) in out.iter().enumerate().take(n) {
+            let register = wave.v_mut(dst + k as u16);
+            if lanes == u64::MAX {
+                *register = *values;
+            } else {
+                for_lanes(lanes, |l| register[l] = values[l]);
+            }
+        }
+        return Ok(());
+    }
+    let one = unit.bytes() == 1;
+    // With SRAM ECC, as these cards report, a 16-bit load writes the whole register: the other half becomes 0.
+    let shift = if half == Half::High { 16 } else { 0 };
+    let keep = if half == Half::Full { u32::MAX } else { 0xffff };
+    let register = wave.v_mut(dst);
+    for_lanes(places.lanes, |l| {
+        let p = places.at[l].ptr;
+        let raw = if p.is_null() {
+            0
+        } else if one {
+            // SAFETY: the lane was located for one byte.
+            u32::from(unsafe { load8(p) })
+        } else {
+            // SAFETY: the lane was located for two bytes.
+            u32::from(unsafe { load16(p) })
+        };
+        register[l] = (extend(unit, raw) & keep) << shift;
+    });
+    for (l, at) in &places.split {
+        let mut bytes = [0; 2];
+        spaces.read_split(*l, *at, &mut bytes)?;
+        wave.v_mut(dst)[*l] = (extend(unit, u32::from(u16::from_le_bytes(bytes))) & keep) << shift;
+    }
+    Ok(())
+}
+
+fn store(
+    wave: &Wave,
+    spaces: &mut Spaces<'_>,
+    data: Operand,
+    unit: Unit,
+    half: Half,
+    places: &Places,
+) -> Result<(), Trouble> {
+    let Operand::Vgpr(data) = data else {
+        return Err(super::Unsupported.into());
+    };
+    let shift = if half == Half::High { 16 } else { 0 };
+    let n = match unit {
+        Unit::Dwords(n) => usize::from(n),
+        _ => 1,
+    };
+    let words = |l: usize| -> [u32; 4] {
+        let mut w = [0; 4];
+        for (k, word) in w.iter_mut().enumerate().take(n) {
+            *word = wave.v(data + k as u16)[l];
+        }
+        w
+    };
+    match unit {
+        Unit::Dwords(1) => {
+            let values = wave.v(data);
+            for_lanes(places.lanes, |l| {
+                let place = places.at[l];
+                if !place.ptr.is_null() {
+                    // SAFETY: the lane was located for writing one dword.
+                    unsafe { store_dwords(place.ptr, 4, &values[l..=l]) };
+                }
+            });
+        }
+        Unit::Dwords(_) => for_lanes(places.lanes, |l| {
+            let place = places.at[l];
+            if !place.ptr.is_null() {
+                // SAFETY: the lane was located for writing this many dwords.
+                unsafe { store_dwords(place.ptr, place.step, &words(l)[..n]) };
+            }
+        }),
+        _ => {
+            let values = wave.v(data);
+            for_lanes(places.lanes, |l| {
+                let p = places.at[l].ptr;
+                let v = values[l] >> shift;
+                if p.is_null() {
+                } else if unit.bytes() == 1 {
+                    // SAFETY: the lane was located for writing one byte.
+                    unsafe { store8(p, v as u8) };
+                } else {
+                    // SAFETY: the lane was located for writing two bytes.
+                    unsafe { store16(p, v as u16) };
+                }
+            });
+        }
+    }
+    for (l, at) in &places.split {
+        let mut bytes = [0; 16];
+        for (k, w) in words(*l).iter().enumerate() {
+            bytes[4 * k..4 * k + 4].copy_from_slice(&(w >> shift).to_le_bytes());
+        }
+        spaces.write_split(*l, *at, &bytes[..unit.bytes() as usize])?;
+    }
+    Ok(())
+}
+
+/// FLAT and MUBUF data of compare-and-swap is the new value, then the comparand; DS has the comparand in data0.
+fn rmw(wave: &mut Wave, inst: &Inst, op: AtomicOp, wide: bool, places: &Places) -> Result<(), Trouble> {
+    let ds = inst.enc == Encoding::Ds;
+    let compare = matches!(op, AtomicOp::CmpSwap | AtomicOp::FCmpSwap);
+    let data0 = inst.src[1];
+    let data1 = match (ds, compare, data0) {
+        (true, ..) => inst.src[2],
+        (false, true, Operand::Vgpr(n)) => Operand::Vgpr(n + if wide { 2 } else { 1 }),
+        _ => Operand::None,
+    };
+    let (data0, data1) = if ds && compare { (data1, data0) } else { (data0, data1) };
+    let mut failed = Ok(());
+    if wide {
+        let (a, b) = (wave.lanes64(data0), wave.lanes64(data1));
+        let mut old = [0u64; 64];
+        for_lanes(places.lanes, |l| {
+            let p = places.at[l].ptr;
+            if p.is_null() || failed.is_err() {
+                return;
+            }
+            // SAFETY: the lane was located for an atomic of eight bytes.
+            match unsafe { atomic::rmw64(p, op, a[l], b[l]) } {
+                Ok(v) => old[l] = v,
+                Err(e) => failed = Err(e),
+            }
+        });
+        failed?;
+        if let Operand::Vgpr(n) = inst.dst {
+            let lo = wave.v_mut(n);
+            for_lanes(places.lanes, |l| lo[l] = old[l] as u32);
+            let hi = wave.v_mut(n + 1);
+            for_lanes(places.lanes, |l| hi[l] = (old[l] >> 32) as u32);
+        }
+    } else {
+        let (a, b) = (wave.lanes32(data0), wave.lanes32(data1));
+        let mut old = [0u32; 64];
+        for_lanes(places.lanes, |l| {
+            let p = places.at[l].ptr;
+            if p.is_null() || failed.is_err() {
+                return;
+            }
+            // SAFETY: the lane was located for an atomic of four bytes.
+            match unsafe { atomic::rmw32(p, op, a[l], b[l]) } {
+                Ok(v) => old[l] = v,
+                Err(e) => failed = Err(e),
+            }
+        });
+        failed?;
+        if let Operand::Vgpr(n) = inst.dst {
+            let out = wave.v_mut(n);
+            for_lanes(places.lanes, |l| out[l] = old[l]);
+        }
+    }
+    Ok(())
+}
+
+/// Loads go to LDS at M0's low half plus the instruction's offset, one dword per lane.
+fn load_lds(wave: &Wave, spaces: &mut Spaces<'_>, offset: i32, unit: Unit, places: &Places) -> Result<(), Trouble> {
+    let base = (wave.m0() & 0xffff).wrapping_add_signed(offset);
+    let mut values = [0u32; 64];
+    for_lanes(places.lanes, |l| {
+        let p = places.at[l].ptr;
+        if p.is_null() {
+            return;
+        }
+        // SAFETY: the lane was located for the unit's bytes.
+        let raw = unsafe {
+            match unit {
+                Unit::U8 | Unit::I8 => u32::from(load8(p)),
+                Unit::U16 | Unit::I16 => u32::from(load16(p)),
+                Unit::Dwords(_) => {
+                    let mut word = [0];
+                    load_dwords(p, 4, &mut word);
+                    word[0]
+                }
+            }
+        };
+        values[l] = extend(unit, raw);
+    });
+    for (l, at) in &places.split {
+        let mut bytes = [0; 4];
+        spaces.read_split(*l, *at, &mut bytes[..unit.bytes() as usize])?;
+        values[*l] = extend(unit, u32::from_le_bytes(bytes));
+    }
+    let to = spaces.locate_all(wave.exec(), 4, Access::Write, |_, l| {
+        Address::Lds(base.wrapping_add(4 * l as u32))
+    })?;
+    for_lanes(to.lanes, |l| {
+        // SAFETY: the lane was located in LDS for writing one dword.
+        unsafe { store_dwords(to.at[l].ptr, 4, &values[l..=l]) };
+    });
+    Ok(())
+}
