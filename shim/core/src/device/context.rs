@@ -86,6 +86,13 @@ impl Context {
         context
     }
 
+    /// A context for tests that need an owner and no device.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> &'static Self {
+        static CONTEXT: OnceLock<&'static Context> = OnceLock::new();
+        CONTEXT.get_or_init(|| Self::new(Device::for_tests(), false, 0))
+    }
+
     /// The context of a handle, whether it still lives or not. [`Error::INVALID_VALUE`] for NULL,
     /// [`Error::DEVICE_UNINITIALIZED`] (`CUDA_ERROR_INVALID_CONTEXT`) for a handle that was never one.
     pub fn from_handle(handle: CUcontext) -> Result<&'static Self> {
@@ -95,7 +102,7 @@ impl Context {
         let offset = handle.addr().wrapping_sub(HANDLE_TAG);
         let contexts = CONTEXTS.read().unwrap_or_else(PoisonError::into_inner);
         match contexts.get(offset / 16) {
-            Some(context) if offset % 16 == 0 => Ok(context),
+            Some(context) if offset.is_multiple_of(16) => Ok(context),
             _ => Err(Error::DEVICE_UNINITIALIZED),
         }
     }

@@ -43,6 +43,8 @@ pub struct Device {
     pub(crate) primary: Primary,
     /// Bytes of device memory that this process holds: stands in where ROCr cannot tell what is free.
     allocated: AtomicU64,
+    /// Devices (as bits) to which this device's memory is mapped; only ever grows.
+    pub(crate) readers: AtomicU64,
 }
 
 /// The driver after `cuInit`.
@@ -155,11 +157,12 @@ impl Found {
             host: self.host,
             pool: self.pool,
             host_pool: self.host_pool,
-            host_accessible: self.pool.reachable_by(self.host),
+            host_accessible: cfg!(not(test)) && self.pool.reachable_by(self.host),
             uuid: self.uuid,
             name: name.clone(),
             primary: Primary::default(),
             allocated: AtomicU64::new(0),
+            readers: AtomicU64::new(0),
         }
     }
 }
@@ -182,6 +185,22 @@ fn uuid(agent: &Agent) -> [u8; 16] {
 }
 
 impl Device {
+    /// A device without hardware.
+    #[cfg(test)]
+    pub(crate) fn for_tests() -> &'static Self {
+        let leak = |kind| -> &'static Agent { Box::leak(Box::new(Agent::for_tests(kind))) };
+        let (agent, host) = (leak(hsa::Kind::Gpu), leak(hsa::Kind::Cpu));
+        let (pool, host_pool) = (&agent.pools[0], &host.pools[0]);
+        let found = Found {
+            agent,
+            host,
+            pool,
+            host_pool,
+            uuid: uuid(agent),
+        };
+        Box::leak(Box::new(found.number(0)))
+    }
+
     /// Its primary context, active or not; the object is the same for the life of the process.
     pub fn primary_context(&'static self) -> &'static Context {
         self.primary.context(self)

@@ -113,6 +113,37 @@ impl Agent {
         })
     }
 
+    /// An agent that no call of ROCr knows.
+    #[cfg(test)]
+    pub(crate) fn for_tests(kind: Kind) -> Self {
+        Self {
+            handle: sys::hsa_agent_t {
+                handle: kind as u64 + 1,
+            },
+            kind,
+            name: "gfx90a".into(),
+            product: "Test card".into(),
+            isa: "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-".into(),
+            uuid: Some(0x1234_5678_9abc_def0),
+            pci_domain: 0,
+            pci_bdf: 0xc100,
+            chip_id: 0x7408,
+            node: 0,
+            compute_units: 104,
+            simds_per_cu: 4,
+            max_waves_per_cu: 32,
+            wavefront_size: 64,
+            clock_mhz: 1700,
+            memory_clock_mhz: 1600,
+            memory_width: 4096,
+            l2_cache: 8 << 20,
+            sdma_engines: 2,
+            max_queue_packets: 1 << 17,
+            pools: vec![Pool::for_tests(1 << 36)],
+            nearest_cpu: None,
+        }
+    }
+
     /// The pool of device memory that `cudaMalloc` takes: coarse-grained, for kernels at full speed.
     pub fn coarse_pool(&self) -> Option<&Pool> {
         self.pools.iter().find(|pool| pool.coarse_grained && pool.allocatable)

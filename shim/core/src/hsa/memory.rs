@@ -20,7 +20,10 @@ pub unsafe fn free(address: NonNull<u8>) -> Result<()> {
 
 /// Lets exactly `agents` use the block at `address` (the list replaces the block's earlier one).
 pub fn allow_access(agents: &[&Agent], address: NonNull<u8>) -> Result<()> {
-    let handles: Vec<_> = agents.iter().map(|agent| agent.handle).collect();
+    allow(&agents.iter().map(|agent| agent.handle).collect::<Vec<_>>(), address)
+}
+
+fn allow(handles: &[sys::hsa_agent_t], address: NonNull<u8>) -> Result<()> {
     // SAFETY: the list is alive; ROCr refuses an address that is not the start of a block.
     check(unsafe {
         super::raw().hsa_amd_agents_allow_access(
@@ -30,6 +33,43 @@ pub fn allow_access(agents: &[&Agent], address: NonNull<u8>) -> Result<()> {
             address.as_ptr().cast(),
         )
     })
+}
+
+/// Lets `agents` use the block at `address`, and all that could already.
+pub fn add_access(agents: &[&Agent], address: NonNull<u8>) -> Result<()> {
+    let mut handles = accessible(address)?;
+    handles.extend(agents.iter().map(|agent| agent.handle));
+    handles.sort_unstable();
+    handles.dedup();
+    allow(&handles, address)
+}
+
+/// The agents that can use the block at `address` now.
+fn accessible(address: NonNull<u8>) -> Result<Vec<sys::hsa_agent_t>> {
+    unsafe extern "C" fn allocate(size: usize) -> *mut c_void {
+        // SAFETY: no precondition.
+        unsafe { libc::malloc(size) }
+    }
+    let mut info = empty_info();
+    let (mut count, mut list) = (0u32, core::ptr::null_mut::<sys::hsa_agent_t>());
+    // SAFETY: all results are alive; the list comes from our own allocator.
+    check(unsafe {
+        super::raw().hsa_amd_pointer_info(
+            address.as_ptr().cast(),
+            &raw mut info,
+            Some(allocate),
+            &raw mut count,
+            &raw mut list,
+        )
+    })?;
+    if list.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: ROCr filled `count` entries of the list that our allocator gave.
+    let agents = unsafe { core::slice::from_raw_parts(list, count as usize) }.to_vec();
+    // SAFETY: from malloc, used no more.
+    unsafe { libc::free(list.cast()) };
+    Ok(agents)
 }
 
 /// Pins host memory for `agents` and returns its address on them. The range may begin and end anywhere; ROCr pins whole pages.
@@ -88,9 +128,9 @@ pub struct PointerInfo {
     pub size: usize,
 }
 
-/// What ROCr knows about `address`, which may point anywhere.
-pub fn pointer_info(address: usize) -> Result<PointerInfo> {
-    let mut info = sys::hsa_amd_pointer_info_t {
+/// The structure that ROCr fills, with the size that it may fill.
+fn empty_info() -> sys::hsa_amd_pointer_info_t {
+    sys::hsa_amd_pointer_info_t {
         size: size_of::<sys::hsa_amd_pointer_info_t>() as u32,
         type_: 0,
         agent_base_address: core::ptr::null_mut(),
@@ -99,7 +139,12 @@ pub fn pointer_info(address: usize) -> Result<PointerInfo> {
         user_data: core::ptr::null_mut(),
         agent_owner: sys::hsa_agent_t::default(),
         global_flags: 0,
-    };
+    }
+}
+
+/// What ROCr knows about `address`, which may point anywhere.
+pub fn pointer_info(address: usize) -> Result<PointerInfo> {
+    let mut info = empty_info();
     // SAFETY: `info` is alive and says its size; the list of agents is not asked for.
     check(unsafe {
         super::raw().hsa_amd_pointer_info(

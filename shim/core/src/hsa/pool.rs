@@ -57,6 +57,20 @@ impl Pool {
         Ok(pools)
     }
 
+    /// A pool that no call of ROCr knows.
+    #[cfg(test)]
+    pub(super) fn for_tests(size: usize) -> Self {
+        Self {
+            handle: sys::hsa_amd_memory_pool_t::default(),
+            fine_grained: true,
+            coarse_grained: true,
+            kernarg: false,
+            allocatable: true,
+            size,
+            max_allocation: size,
+        }
+    }
+
     /// Allocates `size` bytes, accessible to the owning agent (and, for host memory, to the host).
     pub fn allocate(&self, size: usize) -> Result<NonNull<u8>> {
         let mut address: *mut c_void = core::ptr::null_mut();

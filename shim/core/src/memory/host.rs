@@ -1,6 +1,194 @@
-//! Host memory.
+//! Host memory that GPUs can use: allocated here (`cudaHostAlloc`), or the client's, pinned (`cudaHostRegister`).
 
-/// Whether registered host memory has the same address on the GPU.
+use core::ptr::NonNull;
+use std::sync::OnceLock;
+
+use super::registry::{Conflict, Description};
+use super::{Entry, Kind, REGISTRY, lookup, pointer_to, release, unexpected};
+use crate::abi::{Error, Result};
+use crate::device::Context;
+use crate::hsa::{self, Agent};
+
+/// `cudaHostAllocMapped`, `cudaHostRegisterMapped`: always on, and read back as set (recorded).
+const MAPPED: u32 = 2;
+/// Portable, mapped, write-combined.
+const ALLOCATE_FLAGS: u32 = 7;
+/// `cudaHostRegisterReadOnly`; accepted, not read back (recorded).
+const READ_ONLY: u32 = 8;
+/// Portable, mapped, read-only.
+const REGISTER_FLAGS: u32 = 1 | MAPPED | READ_ONLY;
+
+/// GPUs that see pinned memory: all, as unified addressing has it.
+fn all_gpus() -> Result<Vec<&'static Agent>> {
+    Ok(crate::device::all()?.iter().map(|device| device.agent).collect())
+}
+
+/// Allocates `size` bytes (not 0) of pinned memory, coherent with all GPUs, near the context's. Write-combining is accepted
+/// and has no effect: host caches stay coherent.
+///
+/// [`Error::INVALID_VALUE`] for unknown flags, [`Error::MEMORY_ALLOCATION`] when there is not enough.
+pub fn allocate(context: &'static Context, size: usize, flags: u32) -> Result<Entry> {
+    if flags & !ALLOCATE_FLAGS != 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let address = context.device.host_pool.allocate(size).map_err(|error| {
+        log::debug!("no {size} bytes of pinned host memory: {error}");
+        Error::MEMORY_ALLOCATION
+    })?;
+    let undo = |error| {
+        // SAFETY: nobody has seen the block.
+        let _ = unsafe { hsa::memory::free(address) };
+        error
+    };
+    hsa::memory::allow_access(&all_gpus()?, address).map_err(|error| undo(error.into()))?;
+    let base = address.as_ptr().expose_provenance() as u64;
+    let description = Description {
+        flags: flags | MAPPED,
+        ..Description::device(Kind::Host, base, size as u64, context)
+    };
+    REGISTRY
+        .insert(description)
+        .map_err(|conflict| undo(unexpected(conflict, &description)))
+}
+
+/// Frees memory of [`allocate`]; `address` must be its first byte, anything else is [`Error::INVALID_VALUE`].
+pub fn free(address: u64) -> Result<()> {
+    let entry = lookup(address).filter(|entry| entry.kind == Kind::Host && entry.base == address);
+    let entry = entry.ok_or(Error::INVALID_VALUE)?;
+    entry.context.synchronize()?;
+    let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
+    release(&entry);
+    Ok(())
+}
+
+/// Pins the client's memory and maps it to all GPUs. The range may begin and end anywhere; its ends are kept exactly.
+///
+/// [`Error::HOST_MEMORY_ALREADY_REGISTERED`] when part of it is registered; [`Error::INVALID_VALUE`] when part of it is CUDA's
+/// own, is not mapped, or is read-only (without `cudaHostRegisterReadOnly`), and for unknown flags.
+///
+/// # Safety
+/// The range stays mapped until [`unregister`] (clients that unmap it first get what they get on NVIDIA's driver: nothing bad as
+/// long as no GPU uses it).
+pub unsafe fn register(context: &'static Context, address: u64, size: usize, flags: u32) -> Result<()> {
+    if flags & !REGISTER_FLAGS != 0 || size == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let pointer = pointer_to(address).ok_or(Error::INVALID_VALUE)?;
+    let base = pointer.as_ptr().expose_provenance() as u64;
+    base.checked_add(size as u64).ok_or(Error::INVALID_VALUE)?;
+    match REGISTRY.overlapping(base, size as u64) {
+        Some(Kind::Registered) => return Err(Error::HOST_MEMORY_ALREADY_REGISTERED),
+        Some(_) => return Err(Error::INVALID_VALUE),
+        None => {}
+    }
+    make_present(pointer, size, flags & READ_ONLY == 0)?;
+    // SAFETY: mapped now (checked), and later by the caller's promise.
+    let device = unsafe { hsa::memory::lock(pointer, size, &all_gpus()?, context.device.host_pool) };
+    let device = device.map_err(|error| {
+        log::debug!("{size} bytes of host memory at {base:#x} cannot be pinned: {error}");
+        if error.is_out_of_resources() {
+            Error::MEMORY_ALLOCATION
+        } else {
+            Error::INVALID_VALUE
+        }
+    })?;
+    let description = Description {
+        flags: flags & !READ_ONLY | MAPPED,
+        device_base: device.as_ptr().addr() as u64,
+        ..Description::device(Kind::Registered, base, size as u64, context)
+    };
+    REGISTRY.insert(description).map(drop).map_err(|conflict| {
+        let _ = hsa::memory::unlock(pointer);
+        match conflict {
+            // Another thread was faster.
+            Conflict::Overlaps(Kind::Registered) => Error::HOST_MEMORY_ALREADY_REGISTERED,
+            _ => Error::INVALID_VALUE,
+        }
+    })
+}
+
+/// Ends [`register`]. [`Error::INVALID_VALUE`] for an address inside a registered range or in memory of [`allocate`],
+/// [`Error::HOST_MEMORY_NOT_REGISTERED`] for one that CUDA does not know.
+pub fn unregister(address: u64) -> Result<()> {
+    if address == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let entry = lookup(address).ok_or(Error::HOST_MEMORY_NOT_REGISTERED)?;
+    if entry.kind != Kind::Registered || entry.base != address {
+        return Err(Error::INVALID_VALUE);
+    }
+    entry.context.synchronize()?;
+    let entry = REGISTRY
+        .remove(entry.base, entry.id)
+        .ok_or(Error::HOST_MEMORY_NOT_REGISTERED)?;
+    release(&entry);
+    Ok(())
+}
+
+/// The entry of pinned memory at `address`, of either kind; [`Error::INVALID_VALUE`] for anything else.
+pub fn pinned(address: u64) -> Result<Entry> {
+    lookup(address)
+        .filter(|entry| matches!(entry.kind, Kind::Host | Kind::Registered))
+        .ok_or(Error::INVALID_VALUE)
+}
+
+/// Faults the range's pages in, as pinning would; [`Error::INVALID_VALUE`] for a range that is not mapped, or not writable if
+/// `writable`. Kernels before 5.14 cannot be asked: there ROCr's own answer has to do.
+fn make_present(address: NonNull<u8>, size: usize, writable: bool) -> Result<()> {
+    const PAGE: usize = 4096;
+    let start = address.as_ptr().addr() & !(PAGE - 1);
+    let end = (address.as_ptr().addr() + size)
+        .checked_next_multiple_of(PAGE)
+        .ok_or(Error::INVALID_VALUE)?;
+    let advice = if writable {
+        libc::MADV_POPULATE_WRITE
+    } else {
+        libc::MADV_POPULATE_READ
+    };
+    let pages = core::ptr::with_exposed_provenance_mut(start);
+    // SAFETY: the kernel checks the range; faulting pages in changes no content.
+    if unsafe { libc::madvise(pages, end - start, advice) } == 0 {
+        return Ok(());
+    }
+    match std::io::Error::last_os_error().raw_os_error() {
+        // EINVAL: an old kernel, or a mapping of a device, which only ROCr can judge.
+        Some(libc::ENOMEM | libc::EFAULT | libc::EHWPOISON | libc::EACCES) => Err(Error::INVALID_VALUE),
+        Some(libc::EINVAL) if writable && !is_mapped(start, end - start) => Err(Error::INVALID_VALUE),
+        _ => Ok(()),
+    }
+}
+
+/// Whether every page of a range is mapped.
+fn is_mapped(start: usize, size: usize) -> bool {
+    let mut resident = vec![0u8; size.div_ceil(4096).min(1 << 20)];
+    let checked = size.min(resident.len() * 4096);
+    // SAFETY: the vector has a byte for each page of the range that is looked at.
+    unsafe {
+        libc::mincore(
+            core::ptr::with_exposed_provenance_mut(start),
+            checked,
+            resident.as_mut_ptr(),
+        ) == 0
+    }
+}
+
+/// Whether registered host memory has the same address on the GPUs as on the host. ROCr decides; so one page is tried, once.
 pub fn registered_address_is_same() -> bool {
-    false
+    #[repr(align(4096))]
+    struct Page([u8; 4096]);
+    static SAME: OnceLock<bool> = OnceLock::new();
+    *SAME.get_or_init(|| {
+        let Ok([first, ..]) = crate::device::all() else {
+            return false;
+        };
+        let Ok(gpus) = all_gpus() else { return false };
+        let mut page = Box::new(Page([0; 4096]));
+        let address = NonNull::from(&mut page.0).cast::<u8>();
+        // SAFETY: the page outlives the lock.
+        let Ok(device) = (unsafe { hsa::memory::lock(address, 4096, &gpus, first.host_pool) }) else {
+            return false;
+        };
+        let _ = hsa::memory::unlock(address);
+        device == address
+    })
 }

@@ -1,0 +1,147 @@
+//! What CUDA says about an address: `cuPointerGetAttribute(s)`, `cudaPointerGetAttributes`. Every value is as recorded.
+
+use core::ffi::c_void;
+
+use super::{Entry, Kind, MAPPING_GRANULE, lookup};
+use crate::abi::{CUpointer_attribute, Error, Result};
+use crate::device::{context, peer};
+
+/// An attribute's value in the width that CUDA writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// 4 bytes.
+    Word(u32),
+    /// 8 bytes.
+    Long(u64),
+    /// `CUDA_POINTER_ATTRIBUTE_P2P_TOKENS`: 12 bytes of zeroes; there are no tokens.
+    Tokens,
+}
+
+impl Value {
+    /// Writes the value for the client.
+    ///
+    /// # Safety
+    /// `to` has room for it.
+    pub unsafe fn write(self, to: *mut c_void) {
+        // SAFETY: the caller's promise; alignment is not assumed.
+        unsafe {
+            match self {
+                Self::Word(value) => to.cast::<u32>().write_unaligned(value),
+                Self::Long(value) => to.cast::<u64>().write_unaligned(value),
+                Self::Tokens => to.cast::<[u8; 12]>().write_unaligned([0; 12]),
+            }
+        }
+    }
+}
+
+/// Whether the calling thread's context (without one: its device) can access the memory.
+pub fn accessible(entry: &Entry) -> bool {
+    match context::peek() {
+        _ if !entry.kind.is_device() => true,
+        Some(context) => peer::enabled(context, entry.context.device),
+        None => entry.context.device.ordinal == context::runtime_device(),
+    }
+}
+
+/// `cuPointerGetAttribute`'s answer for one attribute of known memory.
+///
+/// The outer error is for a number that is no attribute; the inner result says whether the single call succeeds: some values
+/// are written although it fails.
+pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) -> Result<(Value, Result<()>)> {
+    use CUpointer_attribute as Attribute;
+    use Value::{Long, Tokens, Word};
+    let device = entry.kind.is_device();
+    let own = entry.kind == Kind::Device;
+    let ok = |value| Ok((value, Ok(())));
+    let unless = |fails: bool, value| Ok((value, if fails { Err(Error::INVALID_VALUE) } else { Ok(()) }));
+    match attribute {
+        Attribute::CONTEXT => ok(Long(entry.context.handle().addr() as u64)),
+        Attribute::MEMORY_TYPE => ok(Word(if device { 2 } else { 1 })),
+        Attribute::DEVICE_POINTER => match accessible(entry) {
+            true => ok(Long(entry.device_address(address))),
+            false => unless(true, Long(0)),
+        },
+        Attribute::HOST_POINTER => unless(device, Long(if device { 0 } else { entry.host_address(address) })),
+        Attribute::P2P_TOKENS => unless(!device, Tokens),
+        // Synchronous already: copies of device memory wait for their stream.
+        Attribute::SYNC_MEMOPS => ok(Word(u32::from(device))),
+        Attribute::BUFFER_ID | Attribute::MEMORY_BLOCK_ID => ok(Long(entry.id)),
+        Attribute::IS_MANAGED => ok(Word(0)),
+        Attribute::DEVICE_ORDINAL => ok(Word(entry.context.device.ordinal.cast_unsigned())),
+        Attribute::IS_LEGACY_CUDA_IPC_CAPABLE => ok(Word(u32::from(own))),
+        Attribute::RANGE_START_ADDR | Attribute::MAPPING_BASE_ADDR => ok(Long(entry.base)),
+        Attribute::RANGE_SIZE => ok(Long(entry.size)),
+        Attribute::MAPPED => ok(Word(1)),
+        // Handles of the virtual memory calls; this memory is not theirs.
+        Attribute::ALLOWED_HANDLE_TYPES | Attribute::MEMPOOL_HANDLE => ok(Long(0)),
+        // The amdgpu driver lets network cards register ROCr's blocks.
+        Attribute::IS_GPU_DIRECT_RDMA_CAPABLE => ok(Word(u32::from(own))),
+        Attribute::ACCESS_FLAGS => ok(Word(3)),
+        Attribute::MAPPING_SIZE => ok(Long(match entry.kind {
+            Kind::Registered => entry.size,
+            _ => entry.size.next_multiple_of(MAPPING_GRANULE),
+        })),
+        // Recorded as 1 where the device's mask of algorithms is 0, as it is here.
+        Attribute::IS_HW_DECOMPRESS_CAPABLE => ok(Word(u32::from(own))),
+        _ => Err(Error::INVALID_VALUE),
+    }
+}
+
+/// The plural call's answer for memory that CUDA does not know; `None` where it leaves the client's value alone.
+fn unknown(address: u64, attribute: CUpointer_attribute) -> Result<Option<Value>> {
+    use CUpointer_attribute as Attribute;
+    use Value::{Long, Word};
+    Ok(match attribute {
+        Attribute::RANGE_START_ADDR | Attribute::RANGE_SIZE => None,
+        Attribute::HOST_POINTER => Some(Long(address)),
+        Attribute::DEVICE_ORDINAL => Some(Word((-2i32).cast_unsigned())),
+        Attribute::CONTEXT
+        | Attribute::DEVICE_POINTER
+        | Attribute::BUFFER_ID
+        | Attribute::MEMORY_BLOCK_ID
+        | Attribute::ALLOWED_HANDLE_TYPES
+        | Attribute::MEMPOOL_HANDLE
+        | Attribute::MAPPING_SIZE
+        | Attribute::MAPPING_BASE_ADDR => Some(Long(0)),
+        Attribute::MEMORY_TYPE
+        | Attribute::SYNC_MEMOPS
+        | Attribute::IS_MANAGED
+        | Attribute::IS_LEGACY_CUDA_IPC_CAPABLE
+        | Attribute::MAPPED
+        | Attribute::IS_GPU_DIRECT_RDMA_CAPABLE
+        | Attribute::ACCESS_FLAGS
+        | Attribute::IS_HW_DECOMPRESS_CAPABLE => Some(Word(0)),
+        _ => return Err(Error::INVALID_VALUE),
+    })
+}
+
+/// One attribute in the plural call, which never fails for an address, known or not. P2P_TOKENS is refused there.
+pub fn plural(entry: Option<&Entry>, address: u64, attribute: CUpointer_attribute) -> Result<Option<Value>> {
+    if attribute == CUpointer_attribute::P2P_TOKENS {
+        return Err(Error::INVALID_VALUE);
+    }
+    match entry {
+        Some(entry) => self::attribute(entry, address, attribute).map(|(value, _)| Some(value)),
+        None => unknown(address, attribute),
+    }
+}
+
+/// `cudaPointerGetAttributes`: type, device, device pointer, host pointer.
+pub fn runtime(address: u64) -> (i32, i32, u64, u64) {
+    match lookup(address) {
+        None => (0, -2, 0, address),
+        Some(entry) => {
+            let device = if accessible(&entry) {
+                entry.device_address(address)
+            } else {
+                0
+            };
+            let ordinal = entry.context.device.ordinal;
+            if entry.kind.is_device() {
+                (2, ordinal, device, 0)
+            } else {
+                (1, ordinal, device, entry.host_address(address))
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! One block's description, readable while it is replaced.
+//!
+//! Blocks are never given back to the allocator: a reader may hold one whose memory was freed, and may even find it describe
+//! another allocation. So every field is atomic, and a sequence number around them tells a reader that what it read belongs
+//! together (a seqlock):
+//!
+//! ```text
+//! sequence  odd: dead or being written     even: valid, and changes with every use of the block
+//! ```
+
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+
+use super::Conflict;
+use crate::device::Context;
+
+/// What kind of memory an entry is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// `cudaMalloc`, `cuMemAlloc`: one ROCr block.
+    Device = 0,
+    /// `cudaMallocHost`, `cudaHostAlloc`.
+    Host = 1,
+    /// `cudaHostRegister`.
+    Registered = 2,
+    /// `cudaIpcOpenMemHandle`.
+    Imported = 3,
+    /// A `__device__` or `__constant__` variable of a loaded module; freed with it.
+    Variable = 4,
+}
+
+impl Kind {
+    fn from_bits(bits: u64) -> Self {
+        match bits & 0xff {
+            0 => Self::Device,
+            1 => Self::Host,
+            2 => Self::Registered,
+            3 => Self::Imported,
+            _ => Self::Variable,
+        }
+    }
+
+    /// Whether the memory is a GPU's (and may be unreadable for the host).
+    pub fn is_device(self) -> bool {
+        matches!(self, Self::Device | Self::Imported | Self::Variable)
+    }
+}
+
+/// What is entered.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// What it is.
+    pub kind: Kind,
+    /// First byte.
+    pub base: u64,
+    /// Bytes; ends are exact.
+    pub size: u64,
+    /// First byte as GPUs see it; differs from `base` only for registered host memory.
+    pub device_base: u64,
+    /// Who owns it.
+    pub context: &'static Context,
+    /// Flags of `cudaHostAlloc` and `cudaHostRegister`, as read back.
+    pub flags: u32,
+}
+
+/// What is known about an address.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it is.
+    pub kind: Kind,
+    /// First byte.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// First byte as GPUs see it.
+    pub device_base: u64,
+    /// Who owns it; its device is the memory's.
+    pub context: &'static Context,
+    /// Flags of host memory.
+    pub flags: u32,
+    /// `CU_POINTER_ATTRIBUTE_BUFFER_ID`: unique in the process's life, from 1.
+    pub id: u64,
+}
+
+impl Entry {
+    /// `address`, which lies in the block in either view, as GPUs see it.
+    pub fn device_address(&self, address: u64) -> u64 {
+        if address.wrapping_sub(self.base) < self.size {
+            address - self.base + self.device_base
+        } else {
+            address
+        }
+    }
+
+    /// `address`, which lies in the block in either view, as the host sees it.
+    pub fn host_address(&self, address: u64) -> u64 {
+        if address.wrapping_sub(self.base) < self.size {
+            address
+        } else {
+            address - self.device_base + self.base
+        }
+    }
+
+    /// Whether `address` lies in the block, in either view.
+    pub fn contains(&self, address: u64) -> bool {
+        address.wrapping_sub(self.base) < self.size || address.wrapping_sub(self.device_base) < self.size
+    }
+
+    /// Bytes from `address`, which lies in the block in either view, to the block's end.
+    pub fn bytes_left(&self, address: u64) -> u64 {
+        self.base + self.size - self.host_address(address)
+    }
+}
+
+impl Description {
+    /// A device block.
+    pub fn device(kind: Kind, base: u64, size: u64, context: &'static Context) -> Self {
+        Self {
+            kind,
+            base,
+            size,
+            device_base: base,
+            context,
+            flags: 0,
+        }
+    }
+
+    pub(super) fn of(entry: &Entry) -> Self {
+        let Entry {
+            kind,
+            base,
+            size,
+            device_base,
+            context,
+            flags,
+            ..
+        } = *entry;
+        Self {
+            kind,
+            base,
+            size,
+            device_base,
+            context,
+            flags,
+        }
+    }
+
+    /// The one or two address ranges of the block.
+    pub(super) fn ranges(&self) -> Result<Vec<(u64, u64)>, Conflict> {
+        let mut ranges = vec![(self.base, self.size)];
+        if self.device_base != self.base {
+            ranges.push((self.device_base, self.size));
+        }
+        let fits = |&(base, size): &(u64, u64)| {
+            size > 0
+                && base
+                    .checked_add(size)
+                    .is_some_and(|end| end <= super::table::ADDRESS_SPACE)
+        };
+        if ranges.iter().all(fits) {
+            Ok(ranges)
+        } else {
+            Err(Conflict::NotARange)
+        }
+    }
+}
+
+/// The storage of an entry.
+pub(super) struct Block {
+    sequence: AtomicU64,
+    base: AtomicU64,
+    size: AtomicU64,
+    device_base: AtomicU64,
+    context: AtomicPtr<Context>,
+    /// Kind in bits 0..8, flags in bits 32..64.
+    kind_and_flags: AtomicU64,
+    id: AtomicU64,
+}
+
+impl Block {
+    fn new() -> Self {
+        Self {
+            sequence: AtomicU64::new(1),
+            base: AtomicU64::new(0),
+            size: AtomicU64::new(0),
+            device_base: AtomicU64::new(0),
+            context: AtomicPtr::new(core::ptr::null_mut()),
+            kind_and_flags: AtomicU64::new(0),
+            id: AtomicU64::new(0),
+        }
+    }
+
+    /// Writes a dead block. Only the writer calls it, under its mutex.
+    pub(super) fn fill(&self, description: &Description, id: u64) -> Entry {
+        let Description {
+            kind,
+            base,
+            size,
+            device_base,
+            context,
+            flags,
+        } = *description;
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        debug_assert!(sequence % 2 == 1, "a live block is not filled");
+        // The number was made odd by `kill`, or at creation; readers see it before any of the new fields.
+        fence(Ordering::Release);
+        self.base.store(base, Ordering::Relaxed);
+        self.size.store(size, Ordering::Relaxed);
+        self.device_base.store(device_base, Ordering::Relaxed);
+        self.context
+            .store(core::ptr::from_ref(context).cast_mut(), Ordering::Relaxed);
+        self.kind_and_flags
+            .store(kind as u64 | u64::from(flags) << 32, Ordering::Relaxed);
+        self.id.store(id, Ordering::Relaxed);
+        self.sequence.store(sequence + 1, Ordering::Release);
+        Entry {
+            kind,
+            base,
+            size,
+            device_base,
+            context,
+            flags,
+            id,
+        }
+    }
+
+    /// Ends the entry. Only the writer calls it, under its mutex.
+    pub(super) fn kill(&self) {
+        self.sequence.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The entry, whole; `None` when the block is dead or was replaced meanwhile.
+    pub(super) fn read(&self) -> Option<Entry> {
+        let before = self.sequence.load(Ordering::Acquire);
+        if before % 2 == 1 {
+            return None;
+        }
+        let base = self.base.load(Ordering::Relaxed);
+        let size = self.size.load(Ordering::Relaxed);
+        let device_base = self.device_base.load(Ordering::Relaxed);
+        let context = self.context.load(Ordering::Relaxed);
+        let kind_and_flags = self.kind_and_flags.load(Ordering::Relaxed);
+        let id = self.id.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        if self.sequence.load(Ordering::Relaxed) != before {
+            return None;
+        }
+        Some(Entry {
+            kind: Kind::from_bits(kind_and_flags),
+            base,
+            size,
+            device_base,
+            // SAFETY: a valid block's pointer came from a `&'static Context`.
+            context: unsafe { &*context },
+            flags: (kind_and_flags >> 32) as u32,
+            id,
+        })
+    }
+}
+
+/// Blocks that wait for reuse.
+#[derive(Default)]
+pub(super) struct Blocks {
+    free: Vec<&'static Block>,
+}
+
+impl Blocks {
+    pub(super) const fn new() -> Self {
+        Self { free: Vec::new() }
+    }
+
+    pub(super) fn take(&mut self) -> &'static Block {
+        self.free.pop().unwrap_or_else(|| Box::leak(Box::new(Block::new())))
+    }
+
+    pub(super) fn give_back(&mut self, block: &'static Block) {
+        self.free.push(block);
+    }
+}

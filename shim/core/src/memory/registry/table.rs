@@ -1,0 +1,306 @@
+//! From an address to the blocks of its page.
+//!
+//! Three levels of arrays, each entry of which is nothing, one block that covers the entry's whole span, or the next level:
+//!
+//! ```text
+//! address   46..30: roots (1 GiB each)   29..21: 512 mids (2 MiB)   20..12: 512 leaves (4 KiB)   11..0
+//!
+//! entry     0                nothing here          -> miss, at the first level for nearly all host memory
+//!           pointer | 0      the next level, or at the last level the shared page
+//!           pointer | 1      a block that covers the span (all but its ends): its description says if the byte is in it
+//! ```
+//!
+//! The design asked for two levels; with them a block of 100 GiB would be 25 million entries to write. Spans keep that to a few
+//! hundred. A page on which several blocks lie (registered host memory need not be aligned) has a [`SharedPage`].
+//!
+//! Levels and shared pages are never freed: readers walk them without a lock. They are bounded by the address ranges that were
+//! ever used, 4 KiB for each 2 MiB.
+
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use super::block::{Block, Entry};
+
+/// End of the address space of user programs.
+pub(super) const ADDRESS_SPACE: u64 = 1 << 47;
+
+const PAGE_BITS: u32 = 12;
+const MID_BITS: u32 = 21;
+const ROOT_BITS: u32 = 30;
+const ROOTS: usize = 1 << (47 - ROOT_BITS);
+const FAN_OUT: usize = 512;
+
+/// Bit 0 of an entry: the pointer is a block's.
+const COVERED: usize = 1;
+
+/// One entry of a level.
+struct Slot(AtomicUsize);
+
+/// 512 entries.
+struct Level([Slot; FAN_OUT]);
+
+/// Blocks that share a page, and more of them if there are many.
+struct SharedPage {
+    blocks: [AtomicPtr<Block>; 6],
+    next: AtomicPtr<SharedPage>,
+}
+
+/// The roots, 1 MiB of zeroes of which only what is used becomes memory.
+pub(super) struct Table {
+    roots: [Slot; ROOTS],
+}
+
+enum Content<'a, T> {
+    Nothing,
+    Covered(&'a Block),
+    Next(&'a T),
+}
+
+impl Slot {
+    const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    fn load<T>(&self) -> Content<'_, T> {
+        let value = self.0.load(Ordering::Acquire);
+        if value == 0 {
+            return Content::Nothing;
+        }
+        // SAFETY: blocks and `T`s in slots are leaked, and each slot's `T` is that of its level.
+        unsafe {
+            if value & COVERED != 0 {
+                Content::Covered(&*core::ptr::with_exposed_provenance::<Block>(value & !COVERED))
+            } else {
+                Content::Next(&*core::ptr::with_exposed_provenance::<T>(value))
+            }
+        }
+    }
+
+    fn cover(&self, block: &'static Block) {
+        self.0.store(
+            core::ptr::from_ref(block).expose_provenance() | COVERED,
+            Ordering::Release,
+        );
+    }
+
+    fn is_covered_by(&self, block: &'static Block) -> bool {
+        self.0.load(Ordering::Relaxed) == core::ptr::from_ref(block).addr() | COVERED
+    }
+
+    fn clear(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+
+    /// The next level, made if there is none. Only the writer calls it. A block that covers the span cannot be there: another
+    /// block in it would overlap.
+    fn next<T>(&self, make: impl FnOnce() -> T) -> &T {
+        match self.load() {
+            Content::Next(next) => next,
+            Content::Nothing | Content::Covered(_) => {
+                let next = Box::leak(Box::new(make()));
+                self.0
+                    .store(core::ptr::from_ref(next).expose_provenance(), Ordering::Release);
+                next
+            }
+        }
+    }
+}
+
+impl Level {
+    fn new() -> Self {
+        Self([const { Slot::new() }; FAN_OUT])
+    }
+}
+
+impl SharedPage {
+    fn new() -> Self {
+        Self {
+            blocks: [const { AtomicPtr::new(core::ptr::null_mut()) }; 6],
+            next: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    fn find(&self, address: u64) -> Option<Entry> {
+        let mut page = Some(self);
+        while let Some(current) = page {
+            for block in &current.blocks {
+                // SAFETY: NULL or a leaked block.
+                let block = unsafe { block.load(Ordering::Acquire).as_ref() };
+                if let Some(entry) = block.and_then(Block::read).filter(|entry| entry.contains(address)) {
+                    return Some(entry);
+                }
+            }
+            page = current.next();
+        }
+        None
+    }
+
+    fn next(&self) -> Option<&SharedPage> {
+        // SAFETY: NULL or a leaked page.
+        unsafe { self.next.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn add(&self, block: &'static Block) {
+        let mut page = self;
+        loop {
+            if let Some(free) = page.blocks.iter().find(|slot| slot.load(Ordering::Relaxed).is_null()) {
+                free.store(core::ptr::from_ref(block).cast_mut(), Ordering::Release);
+                return;
+            }
+            page = page.next().unwrap_or_else(|| {
+                let next = Box::leak(Box::new(SharedPage::new()));
+                page.next.store(next, Ordering::Release);
+                next
+            });
+        }
+    }
+
+    fn take_out(&self, block: &'static Block) {
+        let mut page = Some(self);
+        while let Some(current) = page {
+            for slot in &current.blocks {
+                if core::ptr::eq(slot.load(Ordering::Relaxed), block) {
+                    slot.store(core::ptr::null_mut(), Ordering::Release);
+                }
+            }
+            page = current.next();
+        }
+    }
+}
+
+fn root(address: u64) -> usize {
+    (address >> ROOT_BITS) as usize
+}
+
+fn mid(address: u64) -> usize {
+    (address >> MID_BITS) as usize % FAN_OUT
+}
+
+fn leaf(address: u64) -> usize {
+    (address >> PAGE_BITS) as usize % FAN_OUT
+}
+
+impl Table {
+    pub(super) const fn new() -> Self {
+        Self {
+            roots: [const { Slot::new() }; ROOTS],
+        }
+    }
+
+    /// The entry of the block that holds `address`.
+    pub(super) fn find(&self, address: u64) -> Option<Entry> {
+        let covering = |block: &Block| block.read().filter(|entry| entry.contains(address));
+        let mids: &Level = match self.roots.get(root(address))?.load() {
+            Content::Nothing => return None,
+            Content::Covered(block) => return covering(block),
+            Content::Next(mids) => mids,
+        };
+        let leaves: &Level = match mids.0[mid(address)].load() {
+            Content::Nothing => return None,
+            Content::Covered(block) => return covering(block),
+            Content::Next(leaves) => leaves,
+        };
+        match leaves.0[leaf(address)].load::<SharedPage>() {
+            Content::Nothing => None,
+            Content::Covered(block) => covering(block),
+            Content::Next(page) => page.find(address),
+        }
+    }
+
+    /// Enters a block that lies in `[base, base + size)`, which nothing else overlaps. Only the writer calls it.
+    pub(super) fn insert(&self, base: u64, size: u64, block: &'static Block) {
+        self.for_each_span(base, size, &mut |place| match place {
+            Place::Whole(slot) => slot.cover(block),
+            Place::Page(slot) => match slot.load::<SharedPage>() {
+                Content::Nothing => slot.cover(block),
+                Content::Next(page) => page.add(block),
+                Content::Covered(_) => {
+                    // A second block on this page: both move to a shared page, which readers see at once or not yet.
+                    let page = SharedPage::new();
+                    let value = slot.0.load(Ordering::Relaxed) & !COVERED;
+                    page.blocks[0].store(core::ptr::with_exposed_provenance_mut(value), Ordering::Relaxed);
+                    page.add(block);
+                    let page = Box::leak(Box::new(page));
+                    slot.0
+                        .store(core::ptr::from_ref(page).expose_provenance(), Ordering::Release);
+                }
+            },
+        });
+    }
+
+    /// Undoes [`Table::insert`]. Only the writer calls it.
+    pub(super) fn remove(&self, base: u64, size: u64, block: &'static Block) {
+        self.for_each_span(base, size, &mut |place| match place {
+            Place::Whole(slot) => slot.clear(),
+            Place::Page(slot) => match slot.load::<SharedPage>() {
+                Content::Next(page) => page.take_out(block),
+                Content::Covered(_) if slot.is_covered_by(block) => slot.clear(),
+                Content::Covered(_) | Content::Nothing => {}
+            },
+        });
+    }
+
+    /// Visits the slots of a range: the largest spans that lie wholly in it, and single pages elsewhere.
+    ///
+    /// A span that already has a next level (small blocks lived there once) is visited through that level: replacing it would
+    /// leak it, again each time.
+    fn for_each_span(&self, base: u64, size: u64, visit: &mut dyn FnMut(Place)) {
+        let (mut at, end) = (base, base + size);
+        while at < end {
+            let in_root = span(at, end, ROOT_BITS);
+            let slot = &self.roots[root(at)];
+            at = match (in_root.whole, slot.load::<Level>()) {
+                (true, Content::Nothing | Content::Covered(_)) => {
+                    visit(Place::Whole(slot));
+                    in_root.end
+                }
+                _ => {
+                    Self::mid_spans(slot.next(Level::new), at, in_root.end, visit);
+                    in_root.end
+                }
+            };
+        }
+    }
+
+    fn mid_spans(mids: &Level, mut at: u64, end: u64, visit: &mut dyn FnMut(Place)) {
+        while at < end {
+            let in_mid = span(at, end, MID_BITS);
+            let slot = &mids.0[mid(at)];
+            match (in_mid.whole, slot.load::<Level>()) {
+                (true, Content::Nothing | Content::Covered(_)) => visit(Place::Whole(slot)),
+                _ => {
+                    let leaves = slot.next(Level::new);
+                    let mut page = at;
+                    while page < in_mid.end {
+                        visit(Place::Page(&leaves.0[leaf(page)]));
+                        page = span(page, in_mid.end, PAGE_BITS).end;
+                    }
+                }
+            }
+            at = in_mid.end;
+        }
+    }
+}
+
+enum Place<'a> {
+    /// A span that the range covers wholly.
+    Whole(&'a Slot),
+    /// A page that it covers wholly or in part.
+    Page(&'a Slot),
+}
+
+struct Span {
+    /// End of the part of `[at, end)` that lies in `at`'s span.
+    end: u64,
+    /// Whether that part is the whole span.
+    whole: bool,
+}
+
+fn span(at: u64, end: u64, bits: u32) -> Span {
+    let size = 1u64 << bits;
+    let start = at & !(size - 1);
+    let last = (start + size).min(end);
+    Span {
+        end: last,
+        whole: at == start && last == start + size,
+    }
+}
