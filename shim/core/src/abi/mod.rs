@@ -10,6 +10,7 @@ mod error;
 mod error_table;
 mod handles;
 mod layout;
+pub mod nvml;
 mod runtime_enums;
 mod runtime_types;
 

@@ -4,12 +4,11 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Instant;
 
 use crate::abi::{Error, Result};
-use crate::{config, exit, fork};
+use crate::{config, device, exit, fork};
 
 /// Reasons for which a call needs a closer look, as bits; the upper half counts the host callbacks that run now.
 static ATTENTION: AtomicU32 = AtomicU32::new(FIRST_CALL);
@@ -88,19 +87,11 @@ fn panicked(name: &'static str) -> i32 {
         log::error!(
             "{name}: internal error (a panic, see above); the context is marked failed and the call returns 999"
         );
-        if let Some(mark) = MARK_FAILED.get() {
-            mark(Error::UNKNOWN);
+        if let Some(context) = device::context::peek() {
+            context.fail(Error::UNKNOWN);
         }
     });
     Error::UNKNOWN.0
-}
-
-/// What marks the current context failed.
-static MARK_FAILED: OnceLock<fn(Error)> = OnceLock::new();
-
-/// Sets what marks the current context failed after a panic; the first one stays.
-pub fn on_panic(mark: fn(Error)) {
-    let _ = MARK_FAILED.set(mark);
 }
 
 /// The code with which a call must return at once, if any.
@@ -117,7 +108,8 @@ fn closer_look(name: &'static str) -> Option<i32> {
     if attention & EXITING != 0 && !ANSWER_IN_CHILD.contains(&name) {
         return Some(if releases(name) { 0 } else { Error::CUDART_UNLOADING.0 });
     }
-    if attention >= CALLBACK && IN_CALLBACK.get() && !ANSWER_IN_CALLBACK.contains(&name) {
+    let allowed = || ANSWER_IN_CALLBACK.contains(&name) || name.starts_with("nvml");
+    if attention >= CALLBACK && IN_CALLBACK.get() && !allowed() {
         return Some(Error::NOT_PERMITTED.0);
     }
     None

@@ -95,6 +95,7 @@ pub fn get(ordinal: i32) -> Result<&'static Device> {
 impl Driver {
     fn start() -> Result<Self> {
         let hsa = hsa::get()?;
+        crate::fork::register();
         let found: Vec<Found> = hsa.gpus().filter_map(|agent| Found::new(hsa, agent)).collect();
         let uuids: Vec<[u8; 16]> = found.iter().map(|gpu| gpu.uuid).collect();
         let order = visibility::from_environment(&uuids)?;
@@ -174,7 +175,7 @@ impl Found {
 ///  8..12  PCI domain and bus/device/function: tells cards without a number, and parts of one card, apart
 /// 12..16  PCI id of the chip, and "RG"
 /// ```
-fn uuid(agent: &Agent) -> [u8; 16] {
+pub(crate) fn uuid(agent: &Agent) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&agent.uuid.unwrap_or(0).to_be_bytes());
     bytes[8..10].copy_from_slice(&(agent.pci_domain as u16).to_be_bytes());
