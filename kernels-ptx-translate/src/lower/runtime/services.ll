@@ -1,0 +1,2 @@
+; What CUDA's device runtime offers to kernels: printf, malloc and free, assert.
+

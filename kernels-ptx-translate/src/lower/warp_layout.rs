@@ -1,0 +1,258 @@
+//! Chooses how CUDA's 32-lane warps lie on 64-lane waves.
+//!
+//! Paired is the default. It is wrong where the two warps of a wave must move independently: a barrier that they reach
+//! under different control flow (the wave would arrive twice), barriers of some of the warps, and a warp that spins on
+//! what the other one is to write. Then the kernel is Solo: one warp a wave, at most 512 threads.
+
+use std::collections::HashSet;
+
+use super::flow::Flow;
+use crate::protocol::TranslateError;
+use crate::ptx::ast::{Address, AddressBase, FuncId, Instruction, Module, Operand, RegId, Symbol};
+
+/// What a kernel asks of the layout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demands {
+    /// The two warps of a wave would break its barriers.
+    pub barriers: bool,
+    /// Barriers of a part of the block: cells in LDS are needed.
+    pub named_barriers: bool,
+    /// A loop waits for another thread.
+    pub spins: bool,
+}
+
+fn is_barrier(i: &Instruction<'_>) -> bool {
+    matches!(i.opcode, "bar" | "barrier") && !i.has("warp") && !i.has("cluster")
+}
+
+/// A barrier of an explicit number of threads, or one that only arrives.
+fn is_named(i: &Instruction<'_>) -> bool {
+    let counted = if i.has("red") { i.operands.len() > 3 } else { i.operands.len() > 1 };
+    is_barrier(i) && (counted || i.has("arrive"))
+}
+
+/// A load that another thread may be expected to change.
+fn is_watched_load(i: &Instruction<'_>) -> bool {
+    match i.opcode {
+        "ld" => ["volatile", "relaxed", "acquire", "mmio"].iter().any(|m| i.has(m)) || i.has("cv"),
+        "atom" => true,
+        _ => false,
+    }
+}
+
+/// Registers read by an instruction, guard included; for `st`, `red` and the like all operands.
+pub fn reads(i: &Instruction<'_>) -> Vec<RegId> {
+    let mut found = Vec::new();
+    found.extend(i.predicate.map(|p| p.register));
+    let skip = usize::from(has_destination(i));
+    i.operands.iter().skip(skip).for_each(|o| registers(o, &mut found));
+    if let Some(call) = &i.call {
+        registers(&call.callee, &mut found);
+        call.arguments.iter().for_each(|o| registers(o, &mut found));
+    }
+    found
+}
+
+/// Registers written by an instruction.
+pub fn writes(i: &Instruction<'_>) -> Vec<RegId> {
+    let mut found = Vec::new();
+    if has_destination(i) {
+        i.operands.iter().take(1).for_each(|o| registers(o, &mut found));
+    }
+    if let Some(call) = &i.call {
+        call.returns.iter().for_each(|o| registers(o, &mut found));
+    }
+    found
+}
+
+fn has_destination(i: &Instruction<'_>) -> bool {
+    match i.opcode {
+        "st" | "red" | "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "membar" | "fence" | "prefetch" | "prefetchu"
+        | "nanosleep" | "applypriority" | "discard" | "cp" | "stmatrix" | "multimem" | "setmaxnreg" => false,
+        "bar" | "barrier" => i.has("red"),
+        "mbarrier" => !["init", "inval"].iter().any(|m| i.has(m)),
+        _ => !matches!(i.operands.first(), Some(Operand::Address(_))),
+    }
+}
+
+fn registers(operand: &Operand<'_>, found: &mut Vec<RegId>) {
+    match operand {
+        Operand::Register(r) | Operand::Not(r) | Operand::Negate(r) | Operand::Part(r, _) => found.push(*r),
+        Operand::Address(Address { base: AddressBase::Register(r), .. }) => found.push(*r),
+        Operand::Tuple(list) | Operand::Vector(list) => list.iter().for_each(|o| registers(o, found)),
+        Operand::Pair(a, b) => {
+            registers(a, found);
+            registers(b, found);
+        }
+        _ => {}
+    }
+}
+
+/// Whether what an instruction writes may differ from one warp to another even if its operands do not.
+fn varies(i: &Instruction<'_>) -> bool {
+    let special = i.operands.iter().any(|o| match o {
+        Operand::Special(name, _) => {
+            !matches!(*name, "%ntid" | "%nctaid" | "%ctaid" | "%gridid" | "%dynamic_smem_size" | "%total_smem_size")
+        }
+        _ => false,
+    });
+    special
+        || is_watched_load(i)
+        || i.has("local")
+        || matches!(i.opcode, "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" | "call" | "tex" | "mbarrier")
+}
+
+/// Functions of `functions` that hold a barrier or call one that does.
+fn with_barriers(module: &Module<'_>, functions: &[FuncId]) -> Result<HashSet<FuncId>, TranslateError> {
+    let mut found = HashSet::new();
+    loop {
+        let before = found.len();
+        for &id in functions {
+            let Some(body) = &module.function(id).body else { continue };
+            let flow = Flow::of(body)?;
+            let mut all = flow.blocks.iter().flat_map(|b| &b.instructions);
+            if all.any(|i| is_barrier(i) || callee(i).is_some_and(|f| found.contains(&f))) {
+                found.insert(id);
+            }
+        }
+        if found.len() == before {
+            return Ok(found);
+        }
+    }
+}
+
+fn callee(i: &Instruction<'_>) -> Option<FuncId> {
+    match i.call.as_deref()?.callee {
+        Operand::Symbol(Symbol::Function(id), _) => Some(id),
+        _ => None,
+    }
+}
+
+/// What the kernel `functions[0]` and the functions it reaches ask for.
+pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<Demands, TranslateError> {
+    let barriers = with_barriers(module, functions)?;
+    let mut demands = Demands::default();
+    for &id in functions {
+        let Some(body) = &module.function(id).body else { continue };
+        let flow = Flow::of(body)?;
+        let stops = |i: &Instruction<'_>| is_barrier(i) || callee(i).is_some_and(|f| barriers.contains(&f));
+        for i in flow.blocks.iter().flat_map(|b| &b.instructions) {
+            if is_named(i) {
+                demands.named_barriers = true;
+            }
+            // An indirect call could reach any of them.
+            if i.call.as_ref().is_some_and(|c| matches!(c.callee, Operand::Register(_))) && !barriers.is_empty() {
+                demands.barriers = true;
+            }
+        }
+        demands.spins |= spins(&flow, &stops);
+        if !demands.barriers && barriers.contains(&id) {
+            demands.barriers = divergent_barrier(&flow, &stops, id != functions[0]);
+        }
+    }
+    Ok(demands)
+}
+
+/// A barrier under control flow that warps may take differently. `function`: parameters may differ between warps.
+fn divergent_barrier(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bool, function: bool) -> bool {
+    let reach = flow.reach();
+    let post = flow.post_dominators();
+    let n = flow.blocks.len();
+    let has: Vec<bool> = flow.blocks.iter().map(|b| b.instructions.iter().any(|i| stops(i))).collect();
+    let leads = |at: usize| at < n && (has[at] || (0..n).any(|b| reach[at][b] && has[b]));
+    let mut varying: HashSet<RegId> = HashSet::new();
+    let mut split = vec![false; n];
+    loop {
+        let before = (varying.len(), split.iter().filter(|s| **s).count());
+        for (at, block) in flow.blocks.iter().enumerate() {
+            for i in &block.instructions {
+                let param = function && i.opcode == "ld" && i.modifiers.iter().any(|m| m.starts_with("param"));
+                if split[at] || param || varies(i) || reads(i).iter().any(|r| varying.contains(r)) {
+                    varying.extend(writes(i));
+                }
+            }
+            let Some(last) = block.instructions.last().filter(|_| block.successors.len() > 1) else { continue };
+            // An arm that meets no more barriers is a way out: the lanes that take it are simply gone.
+            let branches = last.predicate.is_some() || last.opcode == "brx";
+            if branches && reads(last).iter().any(|r| varying.contains(r)) && block.successors.iter().all(|&s| leads(s)) {
+                flow.influenced(at, &post).into_iter().for_each(|b| split[b] = true);
+            }
+        }
+        if before == (varying.len(), split.iter().filter(|s| **s).count()) {
+            break;
+        }
+    }
+    flow.blocks.iter().enumerate().any(|(at, block)| {
+        block.instructions.iter().any(|i| {
+            stops(i) && (split[at] || i.predicate.is_some_and(|p| varying.contains(&p.register)))
+        })
+    })
+}
+
+/// A loop without a barrier whose exit depends on a load that another thread may change.
+fn spins(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bool) -> bool {
+    if !flow.blocks.iter().flat_map(|b| &b.instructions).any(|i| is_watched_load(i)) {
+        return false;
+    }
+    let reach = flow.reach();
+    let n = flow.blocks.len();
+    for head in 0..n {
+        let cycle: Vec<usize> = (0..n).filter(|&b| reach[head][b] && reach[b][head]).collect();
+        // Each loop once, from its first block.
+        if cycle.first() != Some(&head) {
+            continue;
+        }
+        let inside: Vec<&Instruction<'_>> =
+            cycle.iter().flat_map(|&b| flow.blocks[b].instructions.iter().copied()).collect();
+        if inside.iter().any(|i| stops(i)) {
+            continue;
+        }
+        let mut watched: HashSet<RegId> = HashSet::new();
+        for i in inside.iter().filter(|i| is_watched_load(i) && !is_update(i, &inside)) {
+            watched.extend(writes(i));
+        }
+        loop {
+            let before = watched.len();
+            for i in &inside {
+                if reads(i).iter().any(|r| watched.contains(r)) {
+                    watched.extend(writes(i));
+                }
+            }
+            if watched.len() == before {
+                break;
+            }
+        }
+        let leaves = |b: usize| flow.blocks[b].successors.iter().any(|s| !cycle.contains(s));
+        let depends = cycle.iter().any(|&b| {
+            let last = flow.blocks[b].instructions.last();
+            leaves(b) && last.is_some_and(|i| reads(i).iter().any(|r| watched.contains(r)))
+        });
+        if depends {
+            return true;
+        }
+    }
+    false
+}
+
+/// A compare-and-swap that retries with what it found: some lane always succeeds, nobody waits for anybody.
+fn is_update(i: &Instruction<'_>, inside: &[&Instruction<'_>]) -> bool {
+    if i.opcode != "atom" || !i.has("cas") {
+        return false;
+    }
+    let (Some(expected), found) = (i.operands.get(2), writes(i)) else { return false };
+    let mut registers_expected = Vec::new();
+    registers(expected, &mut registers_expected);
+    let mut derived: HashSet<RegId> = found.into_iter().collect();
+    loop {
+        let before = derived.len();
+        for other in inside {
+            if reads(other).iter().any(|r| derived.contains(r)) {
+                derived.extend(writes(other));
+            }
+        }
+        if derived.len() == before {
+            break;
+        }
+    }
+    registers_expected.iter().any(|r| derived.contains(r))
+}
