@@ -1,1 +1,41 @@
 //! A virtual AMD GPU: the amdgpu/KFD system calls under unmodified ROCr.
+//!
+//! Preloaded (`LD_PRELOAD=libvgpu.so`), this library stands between a process and the kernel for the few paths and
+//! ioctls through which ROCr's libhsakmt and libdrm reach an AMD GPU. Everything above those is AMD's own unmodified
+//! code; everything below is here: device memory, queues, signals and, through the `cdna` crate, the execution of
+//! machine code.
+//!
+//! ```text
+//!   program, ROCr, libhsakmt, libdrm        unmodified
+//!   --------------------------------------  libc entry points (hooks)
+//!   sysfs | kfd ioctls | drm ioctls | cma   answers
+//!   bo, vm, event, queue (aql, sdma)        this process's device state (process)
+//!   shared                                  the machine's state, in files of VGPU_ROOT
+//! ```
+//!
+//! A process that never touches a device path pays a few byte comparisons per `open` and nothing else.
+//! The environment variables are in [`config::VARIABLES`].
+
+mod abi;
+mod apertures;
+mod aql;
+mod bo;
+mod cma;
+pub mod config;
+mod counters;
+mod dmabuf;
+mod drm;
+mod event;
+mod hooks;
+mod kfd;
+mod os;
+mod pm4;
+mod process;
+mod queue;
+mod sdma;
+mod shared;
+mod signal;
+mod sink;
+mod sysfs;
+mod tables;
+mod vm;

@@ -1,0 +1,537 @@
+//! The AQL packet processor: kernel dispatches, barriers and AMD's vendor packets.
+
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use cdna::{
+    dispatch::{self, Dispatch, Host, Stop},
+    memory::{Access, Fault},
+};
+
+use crate::{
+    apertures, os, pm4,
+    queue::{Context, Engine, Step},
+    signal::Signal,
+};
+
+/// Bytes of every AQL packet.
+const PACKET: u64 = 64;
+/// A packet whose header says so is not there yet, or has been consumed.
+const INVALID: u8 = 1;
+
+/// Where fields of `amd_queue_t` are, from its start.
+mod amd_queue {
+    /// `queue_inactive_signal`
+    pub const INACTIVE_SIGNAL: u64 = 192;
+    /// `read_dispatch_id_field_base_byte_offset`, from `read_dispatch_id`: it leads back to the start.
+    pub const BASE_OFFSET_FROM_READ_ID: u64 = 8;
+}
+
+/// What the command processor writes into `queue_inactive_signal` (ROCr turns it into the queue callback's status).
+mod queue_error {
+    pub const INVALID_DIMENSIONS: i64 = 2;
+    pub const INVALID_GROUP_MEMORY: i64 = 4;
+    pub const INVALID_CODE: i64 = 8;
+    pub const INVALID_PACKET: i64 = 32;
+    pub const GROUP_TOO_LARGE: i64 = 64;
+    pub const INVALID_VENDOR_PACKET: i64 = 256;
+    pub const ILLEGAL_INSTRUCTION: i64 = 0x4000_0000;
+    pub const TRAP: i64 = 0x8000_0000;
+}
+
+/// A decoded packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packet {
+    Dispatch(DispatchPacket),
+    /// Goes on when all signals are 0.
+    BarrierAnd([u64; 5]),
+    /// Goes on when one signal is 0.
+    BarrierOr([u64; 5]),
+    /// Goes on when `(signal & mask) <condition> value` (`hsa_amd_barrier_value_packet_t`).
+    BarrierValue {
+        signal: u64,
+        value: i64,
+        mask: i64,
+        condition: u32,
+    },
+    /// A jump to a buffer of PM4 commands: the four command words.
+    Pm4Ib([u32; 4]),
+    /// A type or a vendor format that is not defined.
+    Unknown {
+        kind: u8,
+        format: u8,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DispatchPacket {
+    dimensions: u16,
+    workgroup_size: [u32; 3],
+    grid_size: [u32; 3],
+    private_segment_size: u32,
+    group_segment_size: u32,
+    kernel_object: u64,
+    kernarg: u64,
+}
+
+/// Reads little-endian fields of a packet.
+struct Fields<'a>(&'a [u8; PACKET as usize]);
+
+impl Fields<'_> {
+    fn u16(&self, at: usize) -> u16 {
+        u16::from_le_bytes([self.0[at], self.0[at + 1]])
+    }
+    fn u32(&self, at: usize) -> u32 {
+        u32::from(self.u16(at)) | u32::from(self.u16(at + 2)) << 16
+    }
+    fn u64(&self, at: usize) -> u64 {
+        u64::from(self.u32(at)) | u64::from(self.u32(at + 4)) << 32
+    }
+}
+
+impl Packet {
+    fn decode(bytes: &[u8; PACKET as usize]) -> Self {
+        let field = Fields(bytes);
+        let signals = || std::array::from_fn(|i| field.u64(8 + 8 * i));
+        match (bytes[0], bytes[2]) {
+            (0, 1) => Self::Pm4Ib(std::array::from_fn(|i| field.u32(4 + 4 * i))),
+            (0, 2) => Self::BarrierValue {
+                signal: field.u64(8),
+                value: field.u64(16) as i64,
+                mask: field.u64(24) as i64,
+                condition: field.u32(32),
+            },
+            (2, _) => Self::Dispatch(DispatchPacket {
+                dimensions: field.u16(2) & 3,
+                workgroup_size: [4, 6, 8].map(|at| field.u16(at).into()),
+                grid_size: [12, 16, 20].map(|at| field.u32(at)),
+                private_segment_size: field.u32(24),
+                group_segment_size: field.u32(28),
+                kernel_object: field.u64(32),
+                kernarg: field.u64(40),
+            }),
+            (3, _) => Self::BarrierAnd(signals()),
+            (5, _) => Self::BarrierOr(signals()),
+            (kind, format) => Self::Unknown { kind, format },
+        }
+    }
+}
+
+/// Why a packet could not be completed.
+enum Failure {
+    /// A fault of the packet processor or of a wave; the sentence says at what.
+    Fault(Fault, String),
+    /// A queue error: what goes into `queue_inactive_signal`, and a sentence for the log.
+    Error(i64, String),
+    /// The queue is being destroyed.
+    Cancelled,
+}
+
+impl Failure {
+    fn at(what: &'static str) -> impl Fn(Fault) -> Self {
+        move |fault| Self::Fault(fault, format!("the packet processor, at {what}"))
+    }
+}
+
+/// An AQL queue's state.
+#[derive(Debug, Default)]
+pub struct Aql {
+    /// Packets consumed.
+    read_index: u64,
+    /// One more than the highest index that any doorbell named: with several producers, rings may come out of order.
+    rung: u64,
+}
+
+impl Engine for Aql {
+    fn step(&mut self, context: &Context) -> Step {
+        let bell = context.doorbell.load(Ordering::Acquire).wrapping_add(1);
+        self.rung = self.rung.max(bell);
+        if self.read_index >= self.rung {
+            return Step::Idle;
+        }
+        match self.packet(context) {
+            Ok(step) => step,
+            Err(Failure::Cancelled) => Step::Halted,
+            Err(Failure::Fault(fault, what)) => {
+                context
+                    .process
+                    .memory_fault(context.gpu, fault, &format!("queue {}: {what}", context.id));
+                Step::Halted
+            }
+            Err(Failure::Error(code, message)) => {
+                context.process.counters.add(&context.process.counters.queue_errors, 1);
+                log::error!("GPU {}: queue {} stopped: {message}", context.gpu.index, context.id);
+                if let Err(fault) = report(context, code) {
+                    context
+                        .process
+                        .memory_fault(context.gpu, fault, "the queue's error signal");
+                }
+                Step::Halted
+            }
+        }
+    }
+}
+
+impl Aql {
+    fn packet(&mut self, context: &Context) -> Result<Step, Failure> {
+        let vm = &context.gpu.vm;
+        let ring = context.control.ring.load(Ordering::Acquire);
+        let size = context.control.ring_size.load(Ordering::Acquire);
+        let va = ring + self.read_index * PACKET % size;
+        let host = vm
+            .contiguous(va, PACKET, Access::Write)
+            .map_err(Failure::at("the ring"))?;
+        // SAFETY: mapped for 64 bytes and 64-byte aligned: producers publish a packet by its header, last.
+        let header_word = unsafe { AtomicU16::from_ptr(host.cast()) };
+        let header = header_word.load(Ordering::Acquire);
+        if header as u8 == INVALID {
+            return Ok(Step::Idle);
+        }
+        // SAFETY: as above; the producer does not touch a valid packet until we mark it consumed.
+        let bytes = unsafe { host.cast::<[u8; PACKET as usize]>().read_volatile() };
+        let begin = os::gpu_clock();
+        let completion = Fields(&bytes).u64(56);
+        match Packet::decode(&bytes) {
+            Packet::Dispatch(packet) => self.dispatch(context, va, &packet)?,
+            Packet::BarrierAnd(signals) => {
+                for handle in signals {
+                    if load(context, handle)?.is_some_and(|value| value != 0) {
+                        return Ok(Step::Idle);
+                    }
+                }
+                count_barrier(context);
+            }
+            Packet::BarrierOr(signals) => {
+                let values = signals.map(|handle| load(context, handle));
+                let mut pending = false;
+                let mut met = false;
+                for value in values {
+                    match value? {
+                        Some(0) => met = true,
+                        Some(_) => pending = true,
+                        None => {}
+                    }
+                }
+                if pending && !met {
+                    return Ok(Step::Idle);
+                }
+                count_barrier(context);
+            }
+            Packet::BarrierValue {
+                signal,
+                value,
+                mask,
+                condition,
+            } => {
+                if let Some(current) = load(context, signal)? {
+                    let current = current & mask;
+                    let met = match condition {
+                        0 => current == value,
+                        1 => current != value,
+                        2 => current < value,
+                        3 => current >= value,
+                        other => {
+                            let message = format!("barrier-value packet with condition {other}");
+                            return Err(Failure::Error(queue_error::INVALID_VENDOR_PACKET, message));
+                        }
+                    };
+                    if !met {
+                        return Ok(Step::Idle);
+                    }
+                }
+                count_barrier(context);
+            }
+            Packet::Pm4Ib(words) => {
+                pm4::indirect_buffer(vm, words).map_err(|error| match error {
+                    pm4::Error::Fault(fault) => Failure::at("a PM4 buffer")(fault),
+                    pm4::Error::Unknown(message) => Failure::Error(queue_error::INVALID_VENDOR_PACKET, message),
+                })?;
+            }
+            Packet::Unknown { kind: 0, format } => {
+                let message = format!("vendor packet of unknown format {format}, index {}", self.read_index);
+                return Err(Failure::Error(queue_error::INVALID_VENDOR_PACKET, message));
+            }
+            Packet::Unknown { kind, .. } => {
+                let message = format!("packet of type {kind}, index {}", self.read_index);
+                return Err(Failure::Error(queue_error::INVALID_PACKET, message));
+            }
+        }
+        complete(context, completion, begin).map_err(Failure::at("a completion signal"))?;
+        header_word.store(header & 0xff00 | u16::from(INVALID), Ordering::Release);
+        self.read_index += 1;
+        context
+            .set_read_pointer(self.read_index)
+            .map_err(Failure::at("the read index"))?;
+        Ok(Step::Progress)
+    }
+
+    fn dispatch(&self, context: &Context, packet_va: u64, packet: &DispatchPacket) -> Result<(), Failure> {
+        check(packet)?;
+        let queue_va = queue_address(context).map_err(Failure::at("amd_queue_t"))?;
+        // Dimensions that the packet does not use count as 1, whatever their fields hold.
+        let used = |sizes: [u32; 3]| std::array::from_fn(|i| if i < packet.dimensions.into() { sizes[i] } else { 1 });
+        let machine = Machine { context };
+        let process = context.process;
+        let result = dispatch::run(&Dispatch {
+            target: process.config.machine.target,
+            packet_va,
+            queue_va,
+            dispatch_id: self.read_index,
+            workgroup_size: used(packet.workgroup_size),
+            grid_size: used(packet.grid_size),
+            // The interpreter keeps private memory for its waves itself: a queue never runs out of scratch here, so
+            // nothing is written to queue_inactive_signal to have ROCr enlarge it.
+            private_segment_size: packet.private_segment_size,
+            group_segment_size: packet.group_segment_size,
+            kernel_object: packet.kernel_object,
+            kernarg_va: packet.kernarg,
+            shared_base: apertures::LDS_BASE,
+            private_base: apertures::SCRATCH_BASE,
+            memory: &context.gpu.vm,
+            host: &machine,
+        });
+        let stop = match result {
+            Ok(stats) => {
+                let counters = &process.counters;
+                counters.add(&counters.dispatches, 1);
+                counters.add(&counters.waves, stats.waves);
+                counters.add(&counters.instructions, stats.instructions);
+                counters.add(&counters.kernel_bytes_stored, stats.bytes_stored);
+                counters.add(&counters.kernel_bytes_loaded, stats.bytes_loaded);
+                counters.add(
+                    &counters.foreign_bytes,
+                    stats.foreign_bytes_stored + stats.foreign_bytes_loaded,
+                );
+                return Ok(());
+            }
+            Err(stop) => stop,
+        };
+        let kernel = packet.kernel_object;
+        Err(match stop {
+            Stop::MemoryFault { fault, message, .. } => Failure::Fault(fault, message),
+            Stop::Trap { id, pc } => Failure::Error(
+                queue_error::TRAP,
+                format!("s_trap {id} at {pc:#x}, kernel object {kernel:#x}"),
+            ),
+            Stop::IllegalInstruction { message, .. } => Failure::Error(queue_error::ILLEGAL_INSTRUCTION, message),
+            Stop::InvalidDispatch(message) => Failure::Error(
+                queue_error::INVALID_CODE,
+                format!("kernel object {kernel:#x}: {message}"),
+            ),
+            Stop::Cancelled => Failure::Cancelled,
+        })
+    }
+}
+
+/// What the packet processor refuses before it starts a wave.
+fn check(packet: &DispatchPacket) -> Result<(), Failure> {
+    let dimensions = usize::from(packet.dimensions);
+    let fail = |code, message: String| Err(Failure::Error(code, message));
+    if dimensions == 0 {
+        return fail(queue_error::INVALID_DIMENSIONS, "dispatch with 0 dimensions".into());
+    }
+    let (groups, grid) = (&packet.workgroup_size[..dimensions], &packet.grid_size[..dimensions]);
+    if groups.contains(&0) || grid.contains(&0) {
+        let message = format!("dispatch with a size of 0: grid {grid:?}, work-group {groups:?}");
+        return fail(queue_error::INVALID_DIMENSIONS, message);
+    }
+    if groups.iter().map(|n| u64::from(*n)).product::<u64>() > 1024 {
+        return fail(
+            queue_error::GROUP_TOO_LARGE,
+            format!("work-group of {groups:?} work-items: at most 1024"),
+        );
+    }
+    if packet.group_segment_size > 64 << 10 {
+        let message = format!(
+            "{} bytes of LDS: a work-group has 65536 at most",
+            packet.group_segment_size
+        );
+        return fail(queue_error::INVALID_GROUP_MEMORY, message);
+    }
+    if packet.kernel_object == 0 {
+        return fail(queue_error::INVALID_CODE, "dispatch without a kernel object".into());
+    }
+    Ok(())
+}
+
+fn count_barrier(context: &Context) {
+    context.process.counters.add(&context.process.counters.barriers, 1);
+}
+
+/// A dependency's value; `None` for "no signal".
+fn load(context: &Context, handle: u64) -> Result<Option<i64>, Failure> {
+    let signal = Signal::new(context, handle).map_err(Failure::at("a dependency signal"))?;
+    Ok(signal.map(|signal| signal.load()))
+}
+
+fn complete(context: &Context, handle: u64, begin: u64) -> Result<(), Fault> {
+    if let Some(signal) = Signal::new(context, handle)? {
+        signal.set_times(begin, os::gpu_clock());
+        signal.decrement()?;
+    }
+    Ok(())
+}
+
+/// GPU virtual address of the `amd_queue_t` around the read index.
+fn queue_address(context: &Context) -> Result<u64, Fault> {
+    let at = context.read_pointer_va + amd_queue::BASE_OFFSET_FROM_READ_ID;
+    let offset = context.gpu.vm.contiguous(at, 4, Access::Read)?.cast::<u32>();
+    // SAFETY: mapped for 4 bytes; the read index before it is 8-byte aligned.
+    Ok(context.read_pointer_va - u64::from(unsafe { offset.read_volatile() }))
+}
+
+/// Tells ROCr through the queue's error signal.
+fn report(context: &Context, code: i64) -> Result<(), Fault> {
+    let at = queue_address(context)? + amd_queue::INACTIVE_SIGNAL;
+    let handle = context.gpu.vm.contiguous(at, 8, Access::Read)?.cast::<u64>();
+    // SAFETY: mapped for 8 bytes; amd_queue_t is 64-byte aligned.
+    let handle = unsafe { handle.read_unaligned() };
+    if let Some(signal) = Signal::new(context, handle)? {
+        signal.store(code)?;
+    }
+    Ok(())
+}
+
+/// What a kernel can reach of the machine around it.
+struct Machine<'a> {
+    context: &'a Context,
+}
+
+impl Host for Machine<'_> {
+    fn interrupt(&self, data: u32) {
+        if self.context.process.events.set(data).is_err() {
+            log::debug!(
+                "queue {}: a kernel raised event {data}, which is not there",
+                self.context.id
+            );
+        }
+    }
+
+    fn realtime(&self) -> u64 {
+        os::gpu_clock()
+    }
+
+    fn cancelled(&self) -> bool {
+        self.context.control.cancelled()
+    }
+
+    fn log(&self, line: &str) {
+        log::trace!("queue {}: {line}", self.context.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(fields: &[(usize, u64, usize)]) -> [u8; 64] {
+        let mut bytes = [0; 64];
+        for (at, value, len) in fields {
+            bytes[*at..at + len].copy_from_slice(&value.to_le_bytes()[..*len]);
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_dispatch_packet_decodes_field_by_field() {
+        let bytes = packet(&[
+            (0, 0x1502, 2),
+            (2, 2, 2),
+            (4, 64, 2),
+            (6, 4, 2),
+            (8, 1, 2),
+            (12, 1000, 4),
+            (16, 8, 4),
+            (20, 1, 4),
+            (24, 16, 4),
+            (28, 512, 4),
+            (32, 0x7f00_0000_1000, 8),
+            (40, 0x7f00_0000_2000, 8),
+        ]);
+        let expected = DispatchPacket {
+            dimensions: 2,
+            workgroup_size: [64, 4, 1],
+            grid_size: [1000, 8, 1],
+            private_segment_size: 16,
+            group_segment_size: 512,
+            kernel_object: 0x7f00_0000_1000,
+            kernarg: 0x7f00_0000_2000,
+        };
+        assert_eq!(Packet::decode(&bytes), Packet::Dispatch(expected));
+        assert!(check(&expected).is_ok());
+    }
+
+    #[test]
+    fn impossible_dispatches_name_their_error() {
+        let good = DispatchPacket {
+            dimensions: 1,
+            workgroup_size: [64, 0, 0],
+            grid_size: [64, 0, 0],
+            private_segment_size: 0,
+            group_segment_size: 0,
+            kernel_object: 1,
+            kernarg: 0,
+        };
+        assert!(check(&good).is_ok(), "unused dimensions do not count");
+        let code = |packet: DispatchPacket| match check(&packet) {
+            Err(Failure::Error(code, _)) => code,
+            _ => 0,
+        };
+        assert_eq!(
+            code(DispatchPacket { dimensions: 0, ..good }),
+            queue_error::INVALID_DIMENSIONS
+        );
+        assert_eq!(
+            code(DispatchPacket {
+                grid_size: [0; 3],
+                ..good
+            }),
+            queue_error::INVALID_DIMENSIONS
+        );
+        assert_eq!(
+            code(DispatchPacket {
+                workgroup_size: [1025, 0, 0],
+                ..good
+            }),
+            queue_error::GROUP_TOO_LARGE
+        );
+        assert_eq!(
+            code(DispatchPacket {
+                group_segment_size: 65537,
+                ..good
+            }),
+            queue_error::INVALID_GROUP_MEMORY
+        );
+        assert_eq!(
+            code(DispatchPacket {
+                kernel_object: 0,
+                ..good
+            }),
+            queue_error::INVALID_CODE
+        );
+    }
+
+    #[test]
+    fn barriers_and_vendor_packets_decode() {
+        let signals = [(8, 1, 8), (16, 2, 8), (24, 3, 8), (32, 4, 8), (40, 5, 8)];
+        let with = |header: u64| packet(&[&[(0, header, 2)][..], &signals[..]].concat());
+        assert_eq!(Packet::decode(&with(3)), Packet::BarrierAnd([1, 2, 3, 4, 5]));
+        assert_eq!(Packet::decode(&with(5)), Packet::BarrierOr([1, 2, 3, 4, 5]));
+        assert_eq!(Packet::decode(&with(4)), Packet::Unknown { kind: 4, format: 0 });
+        let value = packet(&[(2, 2, 1), (8, 9, 8), (16, u64::MAX, 8), (24, 0xff, 8), (32, 3, 4)]);
+        let expected = Packet::BarrierValue {
+            signal: 9,
+            value: -1,
+            mask: 0xff,
+            condition: 3,
+        };
+        assert_eq!(Packet::decode(&value), expected);
+        assert_eq!(
+            Packet::decode(&packet(&[(2, 1, 1), (4, 7, 4), (16, 8, 4)])),
+            Packet::Pm4Ib([7, 0, 0, 8])
+        );
+        assert_eq!(
+            Packet::decode(&packet(&[(2, 3, 1)])),
+            Packet::Unknown { kind: 0, format: 3 }
+        );
+    }
+}

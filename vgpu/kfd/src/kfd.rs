@@ -1,0 +1,396 @@
+//! Answers to the ioctls of `/dev/kfd`.
+
+use std::os::fd::IntoRawFd as _;
+
+use crate::{
+    abi::{self, Request, kfd, mem},
+    apertures,
+    bo::{Backing, Buffer, Buffers, heap_of},
+    dmabuf, os,
+    process::{Device, Gpu, Process, device_of},
+};
+
+type Errno = i32;
+type Answer = Result<(), Errno>;
+
+/// 1.16: enough for everything that ROCr 6.x asks by version (1.9 available memory, 1.12 dma-buf export, 1.14 event
+/// age, 1.15 virtual memory management).
+const VERSION: (u32, u32) = (1, 16);
+
+/// Looks at an argument as the struct it must be.
+///
+/// # Safety
+/// `argument` is what user space passed for a request of this number, readable and writable for the request's size.
+unsafe fn view<'a, T>(request: Request, argument: *mut u8) -> Result<&'a mut T, Errno> {
+    if argument.is_null() {
+        return Err(libc::EFAULT);
+    }
+    // The kernel copies as much as the number says and zero-fills the rest; the structs that ROCr passes are whole.
+    if request.size < size_of::<T>() {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: the caller vouches for the memory; ROCr's argument structs are aligned, being C structs.
+    Ok(unsafe { &mut *argument.cast::<T>() })
+}
+
+/// Answers a request.
+///
+/// # Safety
+/// `argument` must be valid for the request, as for the kernel.
+pub unsafe fn ioctl(process: &'static Process, request: Request, argument: *mut u8) -> Answer {
+    // SAFETY: in all of them, this function's own contract.
+    unsafe {
+        match request.nr {
+            kfd::GET_VERSION => {
+                let args: &mut abi::GetVersion = view(request, argument)?;
+                (args.major_version, args.minor_version) = VERSION;
+                Ok(())
+            }
+            kfd::CREATE_QUEUE => process.queues.create(process, view(request, argument)?),
+            kfd::DESTROY_QUEUE => process
+                .queues
+                .destroy(process, view::<abi::DestroyQueue>(request, argument)?.queue_id),
+            kfd::UPDATE_QUEUE => process.queues.update(process, view(request, argument)?),
+            kfd::SET_MEMORY_POLICY => {
+                let args: &mut abi::SetMemoryPolicy = view(request, argument)?;
+                gpu(process, args.gpu_id).map(drop)
+            }
+            kfd::GET_CLOCK_COUNTERS => get_clock_counters(process, view(request, argument)?),
+            kfd::CREATE_EVENT => create_event(process, view(request, argument)?),
+            kfd::DESTROY_EVENT => process
+                .events
+                .destroy(view::<abi::EventId>(request, argument)?.event_id),
+            kfd::SET_EVENT => process.events.set(view::<abi::EventId>(request, argument)?.event_id),
+            kfd::RESET_EVENT => process.events.reset(view::<abi::EventId>(request, argument)?.event_id),
+            kfd::WAIT_EVENTS => wait_events(process, view(request, argument)?),
+            // Scratch and trap handlers are the interpreter's own business: the addresses are accepted and unused.
+            kfd::SET_SCRATCH_BACKING_VA => {
+                gpu(process, view::<abi::SetScratchBackingVa>(request, argument)?.gpu_id).map(drop)
+            }
+            kfd::SET_TRAP_HANDLER => gpu(process, view::<abi::SetTrapHandler>(request, argument)?.gpu_id).map(drop),
+            kfd::GET_TILE_CONFIG => {
+                let args: &mut abi::GetTileConfig = view(request, argument)?;
+                gpu(process, args.gpu_id)?;
+                (args.num_tile_configs, args.num_macro_tile_configs) = (0, 0);
+                (args.gb_addr_config, args.num_banks, args.num_ranks) = (0x1000_0444, 4, 1);
+                Ok(())
+            }
+            kfd::GET_PROCESS_APERTURES_NEW => get_process_apertures(process, view(request, argument)?),
+            kfd::ACQUIRE_VM => {
+                let args: &mut abi::AcquireVm = view(request, argument)?;
+                let wanted = gpu(process, args.gpu_id)?;
+                match device_of(args.drm_fd as i32) {
+                    Device::Render(index) if index == wanted.index as usize => Ok(()),
+                    _ => Err(libc::EINVAL),
+                }
+            }
+            kfd::ALLOC_MEMORY_OF_GPU => alloc_memory(process, view(request, argument)?),
+            kfd::FREE_MEMORY_OF_GPU => {
+                let handle = view::<abi::FreeMemory>(request, argument)?.handle;
+                process.buffers().free(process, handle)
+            }
+            kfd::MAP_MEMORY_TO_GPU => {
+                let args: &mut abi::MapMemory = view(request, argument)?;
+                for_each_gpu(process, args, |gpu, handle| process.buffers().map(process, handle, gpu))
+            }
+            kfd::UNMAP_MEMORY_FROM_GPU => {
+                let args: &mut abi::MapMemory = view(request, argument)?;
+                for_each_gpu(process, args, |gpu, handle| process.buffers().unmap(handle, gpu))
+            }
+            // Waves run on whatever processor the host has: a mask that names compute units changes nothing.
+            kfd::SET_CU_MASK => {
+                let args: &mut abi::SetCuMask = view(request, argument)?;
+                if args.num_cu_mask == 0
+                    || !args.num_cu_mask.is_multiple_of(32)
+                    || !process.queues.exists(args.queue_id)
+                {
+                    return Err(libc::EINVAL);
+                }
+                Ok(())
+            }
+            kfd::ALLOC_QUEUE_GWS => {
+                let args: &mut abi::AllocQueueGws = view(request, argument)?;
+                args.first_gws = 0;
+                if process.queues.exists(args.queue_id) {
+                    Ok(())
+                } else {
+                    Err(libc::EINVAL)
+                }
+            }
+            kfd::SET_XNACK_MODE => {
+                let args: &mut abi::SetXnackMode = view(request, argument)?;
+                match args.xnack_enabled {
+                    // A question: no retry of faults on this machine.
+                    ..0 => {
+                        args.xnack_enabled = 0;
+                        Ok(())
+                    }
+                    0 => Ok(()),
+                    _ => Err(libc::EPERM),
+                }
+            }
+            kfd::AVAILABLE_MEMORY => {
+                let args: &mut abi::AvailableMemory = view(request, argument)?;
+                args.available = process.shared.available(gpu(process, args.gpu_id)?.index as usize);
+                Ok(())
+            }
+            kfd::RUNTIME_ENABLE => {
+                view::<abi::RuntimeEnable>(request, argument)?.capabilities_mask = 0;
+                Ok(())
+            }
+            kfd::EXPORT_DMABUF => export_dmabuf(process, view(request, argument)?),
+            kfd::GET_DMABUF_INFO => get_dmabuf_info(process, view(request, argument)?),
+            kfd::IMPORT_DMABUF => import_dmabuf(process, view(request, argument)?),
+            kfd::IPC_EXPORT_HANDLE => ipc_export(process, view(request, argument)?),
+            kfd::IPC_IMPORT_HANDLE => ipc_import(process, view(request, argument)?),
+            other => {
+                log::debug!("kfd ioctl {other:#x} ({} bytes) is not there", request.size);
+                Err(libc::ENOTTY)
+            }
+        }
+    }
+}
+
+fn gpu(process: &Process, id: u32) -> Result<&Gpu, Errno> {
+    process.gpu_by_id(id).ok_or(libc::EINVAL)
+}
+
+fn get_clock_counters(process: &Process, args: &mut abi::GetClockCounters) -> Answer {
+    // A GPU id of 0 asks for the host's clocks alone.
+    if args.gpu_id != 0 {
+        gpu(process, args.gpu_id)?;
+    }
+    args.gpu_clock_counter = os::gpu_clock();
+    args.cpu_clock_counter = os::clock_ns(libc::CLOCK_MONOTONIC_RAW);
+    args.system_clock_counter = os::clock_ns(libc::CLOCK_BOOTTIME);
+    args.system_clock_freq = 1_000_000_000;
+    Ok(())
+}
+
+/// # Safety
+/// The pointer in `args` must be valid for `num_of_nodes` entries.
+unsafe fn get_process_apertures(process: &Process, args: &mut abi::GetProcessAperturesNew) -> Answer {
+    let gpus = process.gpus.len() as u32;
+    if args.num_of_nodes == 0 {
+        args.num_of_nodes = gpus;
+        return Ok(());
+    }
+    if args.kfd_process_device_apertures_ptr == 0 {
+        return Err(libc::EFAULT);
+    }
+    let count = gpus.min(args.num_of_nodes);
+    for gpu in &process.gpus[..count as usize] {
+        let entry = abi::DeviceApertures {
+            lds_base: apertures::LDS_BASE,
+            lds_limit: apertures::LDS_LIMIT,
+            scratch_base: apertures::SCRATCH_BASE,
+            scratch_limit: apertures::SCRATCH_LIMIT,
+            gpuvm_base: apertures::GPUVM_BASE,
+            gpuvm_limit: apertures::GPUVM_LIMIT,
+            gpu_id: gpu.id,
+            pad: 0,
+        };
+        // SAFETY: index below num_of_nodes, for which the caller vouches.
+        unsafe {
+            let table = args.kfd_process_device_apertures_ptr as *mut abi::DeviceApertures;
+            table.add(gpu.index as usize).write_unaligned(entry);
+        }
+    }
+    args.num_of_nodes = count;
+    Ok(())
+}
+
+fn create_event(process: &Process, args: &mut abi::CreateEvent) -> Answer {
+    // The first call hands over the buffer of the events page. Nothing here needs it: mailboxes in it are written
+    // through the addresses that signals carry.
+    if args.event_page_offset != 0 && process.buffers().get(args.event_page_offset).is_none() {
+        return Err(libc::EINVAL);
+    }
+    let id = process.events.create(args.event_type, args.auto_reset != 0)?;
+    (args.event_id, args.event_trigger_data, args.event_slot_index) = (id, id, id);
+    if args.event_page_offset == 0 {
+        // libhsakmt asks for a nonzero offset before it computes the address of the event's slot.
+        args.event_page_offset = process.mmio_offset();
+    }
+    Ok(())
+}
+
+/// # Safety
+/// The pointer in `args` must be valid for `num_events` entries.
+unsafe fn wait_events(process: &Process, args: &mut abi::WaitEvents) -> Answer {
+    // Whoever waits has probably rung a doorbell just before.
+    process.bell.ring();
+    if args.num_events > 0 && args.events_ptr == 0 {
+        return Err(libc::EFAULT);
+    }
+    // SAFETY: the caller vouches; the array is the calling thread's own until the ioctl returns.
+    let data = unsafe {
+        match args.num_events {
+            0 => &mut [][..],
+            n => std::slice::from_raw_parts_mut(args.events_ptr as *mut abi::EventData, n as usize),
+        }
+    };
+    args.wait_result = abi::wait_result::FAIL;
+    args.wait_result = process.events.wait(data, args.wait_for_all != 0, args.timeout)?;
+    Ok(())
+}
+
+fn alloc_memory(process: &Process, args: &mut abi::AllocMemory) -> Answer {
+    let gpu = gpu(process, args.gpu_id)?;
+    if args.size == 0 || args.va_addr.checked_add(args.size).is_none() {
+        return Err(libc::EINVAL);
+    }
+    let index = gpu.index as usize;
+    let (backing, mmap_offset) = if let Some(kind) = heap_of(args.flags) {
+        let allocated = process.shared.allocate(index, kind, args.size, args.flags);
+        let (extent, offset) = allocated.ok_or(libc::ENOMEM)?;
+        (
+            Backing::Extent {
+                extent,
+                gpu: index,
+                offset,
+            },
+            offset,
+        )
+    } else if args.flags & mem::USERPTR != 0 {
+        if args.mmap_offset == 0 {
+            return Err(libc::EINVAL);
+        }
+        // The driver may need the CPU address again; it leaves the field as it is.
+        (Backing::User(args.mmap_offset), args.mmap_offset)
+    } else if args.flags & mem::DOORBELL != 0 {
+        (Backing::Doorbells, gpu.doorbell_offset())
+    } else if args.flags & mem::MMIO_REMAP != 0 {
+        (Backing::Mmio, process.mmio_offset())
+    } else {
+        return Err(libc::EINVAL);
+    };
+    args.mmap_offset = mmap_offset;
+    let mut buffers = process.buffers();
+    if let Backing::Extent { extent, .. } = backing {
+        buffers.hold(extent);
+    }
+    args.handle = buffers.insert(
+        gpu,
+        Buffer {
+            va: args.va_addr,
+            size: args.size,
+            flags: args.flags,
+            gpu: index,
+            backing,
+            mapped: 0,
+            imported: false,
+            foreign: false,
+        },
+    );
+    log::trace!(
+        "alloc {:#x}+{:#x} flags {:#x} on GPU {index}: {backing:?}",
+        args.va_addr,
+        args.size,
+        args.flags
+    );
+    Ok(())
+}
+
+/// Goes through the GPUs that the arguments name, from where an earlier call stopped.
+///
+/// # Safety
+/// The pointer in `args` must be valid for `n_devices` ids.
+unsafe fn for_each_gpu(
+    process: &Process,
+    args: &mut abi::MapMemory,
+    mut each: impl FnMut(&Gpu, u64) -> Answer,
+) -> Answer {
+    if args.n_devices == 0 || args.n_success > args.n_devices || args.device_ids_array_ptr == 0 {
+        return Err(libc::EINVAL);
+    }
+    while args.n_success < args.n_devices {
+        // SAFETY: index below n_devices, for which the caller vouches.
+        let id = unsafe {
+            (args.device_ids_array_ptr as *const u32)
+                .add(args.n_success as usize)
+                .read_unaligned()
+        };
+        each(gpu(process, id)?, args.handle)?;
+        args.n_success += 1;
+    }
+    Ok(())
+}
+
+fn export_dmabuf(process: &Process, args: &mut abi::ExportDmabuf) -> Answer {
+    let buffer = *process.buffers().get(args.handle).ok_or(libc::EINVAL)?;
+    let Backing::Extent { extent, .. } = buffer.backing else {
+        return Err(libc::EINVAL);
+    };
+    args.dmabuf_fd = dmabuf::export(process, extent, buffer.size)?.into_raw_fd() as u32;
+    Ok(())
+}
+
+fn get_dmabuf_info(process: &Process, args: &mut abi::GetDmabufInfo) -> Answer {
+    let extent = dmabuf::identify(args.dmabuf_fd as i32).ok_or(libc::EINVAL)?;
+    let guard = process.shared.lock();
+    let entry = guard.extent(extent.index, extent.id).ok_or(libc::EINVAL)?;
+    args.size = entry.size;
+    args.metadata_size = 0;
+    args.gpu_id = process.gpus[entry.gpu()].id;
+    args.flags = entry.flags;
+    Ok(())
+}
+
+fn import_dmabuf(process: &Process, args: &mut abi::ImportDmabuf) -> Answer {
+    let gpu = gpu(process, args.gpu_id)?;
+    let mut buffers = process.buffers();
+    let imported = dmabuf::open(process, &mut buffers, args.dmabuf_fd as i32)?;
+    args.handle = import(&mut buffers, gpu, args.va_addr, &imported);
+    process.counters.add(&process.counters.dmabuf_imports, 1);
+    Ok(())
+}
+
+/// Makes a buffer object of something that came from elsewhere and is held by this process already.
+fn import(buffers: &mut Buffers, gpu: &Gpu, va: u64, imported: &dmabuf::Imported) -> u64 {
+    let entry = &imported.entry;
+    buffers.insert(
+        gpu,
+        Buffer {
+            va,
+            size: entry.size,
+            flags: entry.flags,
+            gpu: entry.gpu(),
+            backing: Backing::Extent {
+                extent: imported.extent,
+                gpu: entry.gpu(),
+                offset: entry.offset,
+            },
+            mapped: 0,
+            imported: true,
+            foreign: imported.foreign,
+        },
+    )
+}
+
+fn ipc_export(process: &Process, args: &mut abi::IpcExport) -> Answer {
+    let buffer = *process.buffers().get(args.handle).ok_or(libc::EINVAL)?;
+    let Backing::Extent { extent, .. } = buffer.backing else {
+        return Err(libc::EINVAL);
+    };
+    args.share_handle = process.shared.ipc_export(extent, args.flags).ok_or(libc::EINVAL)?;
+    process.counters.add(&process.counters.ipc_exports, 1);
+    Ok(())
+}
+
+fn ipc_import(process: &Process, args: &mut abi::IpcImport) -> Answer {
+    let gpu = gpu(process, args.gpu_id)?;
+    let mut buffers = process.buffers();
+    let mut guard = process.shared.lock();
+    let extent = guard
+        .find_ipc(args.share_handle)
+        .and_then(|index| guard.reference(index))
+        .ok_or(libc::EINVAL)?;
+    let imported = dmabuf::hold(process, &mut buffers, &mut guard, extent)?;
+    drop(guard);
+    args.handle = import(&mut buffers, gpu, args.va_addr, &imported);
+    args.mmap_offset = imported.entry.offset;
+    args.flags = imported.entry.ipc_flags;
+    process.counters.add(&process.counters.ipc_imports, 1);
+    Ok(())
+}

@@ -1,0 +1,349 @@
+//! Queues: one thread each, so that a kernel that spins on one queue cannot block another.
+
+use std::{
+    collections::BTreeMap,
+    io, ptr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use cdna::memory::{Access, Fault};
+
+use crate::{
+    abi::{CreateQueue, UpdateQueue, queue_type},
+    aql, os,
+    process::{DOORBELLS, Gpu, Process},
+    sdma,
+};
+
+type Errno = i32;
+
+/// Smallest ring that the driver accepts.
+const MIN_RING_SIZE: u32 = 1024;
+
+/// What a queue and the ioctls about it share.
+#[derive(Debug)]
+pub struct Control {
+    /// GPU virtual address of the ring.
+    pub ring: AtomicU64,
+    /// Bytes of the ring.
+    pub ring_size: AtomicU64,
+    /// Percentage 0: do nothing until told otherwise.
+    paused: AtomicBool,
+    /// The thread has seen `paused`.
+    parked: AtomicBool,
+    /// The queue is being destroyed.
+    cancelled: AtomicBool,
+    /// The thread has ended.
+    finished: AtomicBool,
+}
+
+impl Control {
+    /// Asked between packets and, by the interpreter, within kernels: sleeps while the queue is paused (the preempted
+    /// wave of a real card), and says whether it is over.
+    pub fn cancelled(&self) -> bool {
+        while self.paused.load(Ordering::Acquire) && !self.cancelled.load(Ordering::Acquire) {
+            self.parked.store(true, Ordering::Release);
+            thread::sleep(Duration::from_micros(200));
+        }
+        self.parked.store(false, Ordering::Release);
+        self.cancelled.load(Ordering::Acquire)
+    }
+}
+
+/// A queue as its thread sees it.
+pub struct Context {
+    /// The process.
+    pub process: &'static Process,
+    /// The GPU.
+    pub gpu: &'static Gpu,
+    /// As ioctls name it.
+    pub id: u32,
+    /// Shared with the ioctls.
+    pub control: Arc<Control>,
+    /// GPU virtual address of the read pointer.
+    pub read_pointer_va: u64,
+    /// The doorbell.
+    pub doorbell: &'static AtomicU64,
+}
+
+/// What a look at the queue came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A packet was executed.
+    Progress,
+    /// Nothing to do, or the packet's condition does not hold yet.
+    Idle,
+    /// The queue stopped for good: a fault or an error, which has been reported.
+    Halted,
+}
+
+/// A kind of packet processor.
+pub trait Engine: Send {
+    /// Executes at most one packet.
+    fn step(&mut self, context: &Context) -> Step;
+}
+
+impl Context {
+    /// Publishes how far the queue has read.
+    ///
+    /// # Errors
+    /// The read pointer is not mapped for the GPU.
+    pub fn set_read_pointer(&self, value: u64) -> Result<(), Fault> {
+        let pointer = self.gpu.vm.contiguous(self.read_pointer_va, 8, Access::Write)?;
+        // SAFETY: mapped; ROCr aligns it (checked when the queue was made).
+        unsafe { AtomicU64::from_ptr(pointer.cast()) }.store(value, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// What idle queue threads sleep on. A doorbell is a plain store that nobody can wait for, so threads poll; whoever
+/// knows that something may have changed (an event is waited for, a signal was decremented) rings the bell.
+#[derive(Debug, Default)]
+pub struct Bell {
+    rings: AtomicU32,
+    sleepers: AtomicU32,
+}
+
+impl Bell {
+    /// Wakes the threads that sleep long.
+    pub fn ring(&self) {
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.rings.fetch_add(1, Ordering::SeqCst);
+            os::futex_wake_all(&self.rings);
+        }
+    }
+
+    fn sleep(&self, time: Duration) {
+        let seen = self.rings.load(Ordering::SeqCst);
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        os::futex_wait(&self.rings, seen, time);
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How an idle thread waits: it yields for a moment, then sleeps for an eighth of the time it has been idle, at most a
+/// millisecond. What it adds to the latency of an operation is thus a small share of the pause before it, and an idle
+/// queue costs a thousand wake-ups a second at most.
+struct Backoff {
+    since: Option<Instant>,
+}
+
+impl Backoff {
+    const YIELD: Duration = Duration::from_micros(30);
+    const LONGEST: Duration = Duration::from_millis(1);
+
+    fn wait(&mut self, bell: &Bell, fresh: impl FnOnce()) {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let idle = since.elapsed();
+        if idle < Self::YIELD {
+            thread::yield_now();
+            return;
+        }
+        let time = (idle / 8).min(Self::LONGEST);
+        if time == Self::LONGEST {
+            fresh();
+        }
+        bell.sleep(time);
+    }
+}
+
+fn run(context: &Context, engine: &mut dyn Engine) {
+    // SAFETY: this thread's own timer slack: a sleep of 10 us must not become one of 60.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000, 0, 0, 0) };
+    let mut backoff = Backoff { since: None };
+    let mut halted = false;
+    while !context.control.cancelled() {
+        let step = if halted { Step::Halted } else { engine.step(context) };
+        match step {
+            Step::Progress => backoff.since = None,
+            Step::Idle => backoff.wait(&context.process.bell, || context.process.counters.publish()),
+            Step::Halted => {
+                halted = true;
+                context.process.counters.publish();
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    context.process.counters.publish();
+    context.control.finished.store(true, Ordering::Release);
+}
+
+struct Queue {
+    control: Arc<Control>,
+    gpu: u32,
+    doorbell: usize,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The queues of a process.
+#[derive(Default)]
+pub struct Queues {
+    table: Mutex<BTreeMap<u32, Queue>>,
+}
+
+impl Queues {
+    fn table(&self) -> MutexGuard<'_, BTreeMap<u32, Queue>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `CREATE_QUEUE`.
+    ///
+    /// # Errors
+    /// `EINVAL` for arguments that the driver refuses, `ENOMEM` when doorbells run out.
+    pub fn create(&self, process: &'static Process, args: &mut CreateQueue) -> Result<(), Errno> {
+        let gpu = process.gpu_by_id(args.gpu_id).ok_or(libc::EINVAL)?;
+        let size = args.ring_size;
+        let bad = size < MIN_RING_SIZE
+            || !size.is_power_of_two()
+            || args.queue_percentage > 100
+            || args.queue_priority > 15
+            || !args.read_pointer_address.is_multiple_of(8)
+            || !args.ring_base_address.is_multiple_of(256)
+            || args.ring_base_address == 0;
+        if bad {
+            return Err(libc::EINVAL);
+        }
+        let mut table = self.table();
+        let id = (0..).find(|id| !table.contains_key(id)).ok_or(libc::ENOMEM)?;
+        let free = |index: &usize| {
+            !table
+                .values()
+                .any(|queue| queue.gpu == gpu.index && queue.doorbell == *index)
+        };
+        let index = (0..DOORBELLS).find(free).ok_or(libc::ENOMEM)?;
+        let doorbell = gpu.doorbell(index);
+        // "No packet yet" for both kinds: index -1, and a write pointer that no ring reaches.
+        doorbell.store(u64::MAX, Ordering::Release);
+        let control = Arc::new(Control {
+            ring: AtomicU64::new(args.ring_base_address),
+            ring_size: AtomicU64::new(size.into()),
+            paused: AtomicBool::new(args.queue_percentage == 0),
+            parked: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
+        });
+        let context = Context {
+            process,
+            gpu,
+            id,
+            control: control.clone(),
+            read_pointer_va: args.read_pointer_address,
+            doorbell,
+        };
+        let mut engine: Box<dyn Engine> = match args.queue_type {
+            queue_type::COMPUTE_AQL => Box::new(aql::Aql::default()),
+            queue_type::SDMA | queue_type::SDMA_XGMI => Box::new(sdma::Sdma::default()),
+            other => {
+                log::error!("queue type {other} is not there: ROCr uses AQL and SDMA queues only");
+                return Err(libc::EINVAL);
+            }
+        };
+        let thread = spawn(format!("vgpu-queue{id}"), move || run(&context, &mut *engine)).map_err(|error| {
+            log::error!("no thread for a queue: {error}");
+            libc::ENOMEM
+        })?;
+        table.insert(
+            id,
+            Queue {
+                control,
+                gpu: gpu.index,
+                doorbell: index,
+                thread: Some(thread),
+            },
+        );
+        args.queue_id = id;
+        args.doorbell_offset = gpu.doorbell_offset() + index as u64 * 8;
+        log::debug!(
+            "queue {id}: type {} on GPU {}, ring {:#x}+{size:#x}",
+            args.queue_type,
+            gpu.index,
+            args.ring_base_address
+        );
+        Ok(())
+    }
+
+    /// `DESTROY_QUEUE`: when it returns, nothing touches the ring or its pointers any more.
+    ///
+    /// # Errors
+    /// `EINVAL`: no such queue.
+    pub fn destroy(&self, process: &Process, id: u32) -> Result<(), Errno> {
+        // The entry stays until the thread is gone, so that neither id nor doorbell is given out again before.
+        let thread = {
+            let mut table = self.table();
+            let queue = table.get_mut(&id).ok_or(libc::EINVAL)?;
+            queue.control.cancelled.store(true, Ordering::Release);
+            queue.thread.take().ok_or(libc::EINVAL)?
+        };
+        process.bell.ring();
+        let _ = thread.join();
+        self.table().remove(&id);
+        Ok(())
+    }
+
+    /// `UPDATE_QUEUE`: percentage 0 stops the queue, and returns only once it has stopped.
+    ///
+    /// # Errors
+    /// `EINVAL`: no such queue, or sizes that the driver refuses.
+    pub fn update(&self, process: &Process, args: &UpdateQueue) -> Result<(), Errno> {
+        let control = self.table().get(&args.queue_id).ok_or(libc::EINVAL)?.control.clone();
+        let resize = args.ring_base_address != 0;
+        if args.queue_percentage > 100
+            || (resize && (args.ring_size < MIN_RING_SIZE || !args.ring_size.is_power_of_two()))
+        {
+            return Err(libc::EINVAL);
+        }
+        if resize {
+            control.ring.store(args.ring_base_address, Ordering::Release);
+            control.ring_size.store(args.ring_size.into(), Ordering::Release);
+        }
+        let pause = args.queue_percentage == 0;
+        control.paused.store(pause, Ordering::Release);
+        process.bell.ring();
+        while pause && !control.parked.load(Ordering::Acquire) && !control.finished.load(Ordering::Acquire) {
+            thread::sleep(Duration::from_micros(50));
+        }
+        Ok(())
+    }
+
+    /// Whether there is such a queue.
+    pub fn exists(&self, id: u32) -> bool {
+        self.table().contains_key(&id)
+    }
+
+    /// Stops all queues, for the end of the process. Waits a moment for them: memory is about to be given back.
+    pub fn cancel_all(&self) {
+        let Ok(table) = self.table.try_lock() else { return };
+        for queue in table.values() {
+            queue.control.cancelled.store(true, Ordering::Release);
+        }
+        let deadline = Instant::now() + Duration::from_millis(200);
+        for queue in table.values() {
+            while !queue.control.finished.load(Ordering::Acquire) && Instant::now() < deadline {
+                thread::sleep(Duration::from_micros(200));
+            }
+        }
+    }
+}
+
+/// Starts a thread that takes none of the application's signals.
+fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    // SAFETY: signal sets are plain data, and the mask is this thread's own and put back. A thread inherits it.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut old: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        // A fault in the interpreter itself must still be seen.
+        for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE] {
+            libc::sigdelset(&raw mut all, fault);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old);
+        let thread = thread::Builder::new().name(name).stack_size(8 << 20).spawn(body);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old, ptr::null_mut());
+        thread
+    }
+}

@@ -1,0 +1,285 @@
+//! The GPU's page table for this process: which virtual addresses lead to which bytes.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use cdna::memory::{Access, Fault, FaultReason, GpuMemory, Region};
+
+/// A mapped run of GPU virtual addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Bytes.
+    pub size: u64,
+    /// Address of the first byte in this process.
+    pub host: usize,
+    /// The GPU may store.
+    pub writable: bool,
+    /// The GPU may fetch instructions.
+    pub executable: bool,
+    /// Imported from another process.
+    pub foreign: bool,
+}
+
+/// One GPU's address space.
+#[derive(Debug, Default)]
+pub struct AddressSpace {
+    mappings: RwLock<BTreeMap<u64, Mapping>>,
+    generation: AtomicU64,
+}
+
+/// A piece of a range that is contiguous in this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Address in this process.
+    pub host: *mut u8,
+    /// Bytes.
+    pub len: u64,
+    /// Imported from another process.
+    pub foreign: bool,
+}
+
+impl AddressSpace {
+    /// Adds a mapping; false if part of the range is mapped already.
+    pub fn insert(&self, va: u64, mapping: Mapping) -> bool {
+        let Some(end) = va.checked_add(mapping.size) else {
+            return false;
+        };
+        let mut mappings = self.mappings.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((start, below)) = mappings.range(..end).next_back()
+            && start + below.size > va
+        {
+            return false;
+        }
+        mappings.insert(va, mapping);
+        true
+    }
+
+    /// Removes the mapping that starts at `va`.
+    pub fn remove(&self, va: u64) -> Option<Mapping> {
+        let removed = self
+            .mappings
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .remove(&va);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        removed
+    }
+
+    /// Removes whatever lies in the range, cutting mappings at its ends (`AMDGPU_VA_OP_CLEAR`).
+    pub fn clear(&self, va: u64, size: u64) {
+        let end = va.saturating_add(size);
+        let mut mappings = self.mappings.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let hit: Vec<(u64, Mapping)> = mappings
+            .range(..end)
+            .rev()
+            .take_while(|(start, mapping)| *start + mapping.size > va)
+            .map(|(start, mapping)| (*start, *mapping))
+            .collect();
+        for (start, mapping) in hit {
+            mappings.remove(&start);
+            if start < va {
+                mappings.insert(
+                    start,
+                    Mapping {
+                        size: va - start,
+                        ..mapping
+                    },
+                );
+            }
+            if start + mapping.size > end {
+                let skip = end - start;
+                let rest = Mapping {
+                    size: mapping.size - skip,
+                    host: mapping.host + skip as usize,
+                    ..mapping
+                };
+                mappings.insert(end, rest);
+            }
+        }
+        drop(mappings);
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The longest contiguous piece of `va..va+len` that starts at `va`.
+    ///
+    /// # Errors
+    /// A fault at `va`.
+    pub fn span(&self, va: u64, len: u64, access: Access) -> Result<Span, Fault> {
+        let region = self.region(va).ok_or(Fault {
+            va,
+            reason: FaultReason::NotPresent,
+        })?;
+        match access {
+            Access::Write | Access::Atomic if !region.writable => Err(Fault {
+                va,
+                reason: FaultReason::ReadOnly,
+            }),
+            Access::Execute if !region.executable => Err(Fault {
+                va,
+                reason: FaultReason::NoExecute,
+            }),
+            _ => Ok(Span {
+                // SAFETY: `va` lies in the region, whose host range is one mapping.
+                host: unsafe { region.host.add((va - region.start) as usize) },
+                len: len.min(region.end - va),
+                foreign: region.foreign,
+            }),
+        }
+    }
+
+    /// The whole of `va..va+len`, which must be contiguous: packets, signals, pointers.
+    ///
+    /// # Errors
+    /// A fault at the first byte that is not there.
+    pub fn contiguous(&self, va: u64, len: u64, access: Access) -> Result<*mut u8, Fault> {
+        let span = self.span(va, len, access)?;
+        if span.len < len {
+            return Err(Fault {
+                va: va + span.len,
+                reason: FaultReason::NotPresent,
+            });
+        }
+        Ok(span.host)
+    }
+
+    /// Copies as a DMA engine does. Returns the bytes that crossed into or out of another process's memory.
+    ///
+    /// # Errors
+    /// A fault at the first byte that cannot be moved; what lies before it has been.
+    pub fn copy(&self, dst: u64, src: u64, len: u64) -> Result<u64, Fault> {
+        let (mut done, mut foreign) = (0, 0);
+        while done < len {
+            let from = self.span(src.wrapping_add(done), len - done, Access::Read)?;
+            let to = self.span(dst.wrapping_add(done), from.len, Access::Write)?;
+            // SAFETY: both spans are mapped for `to.len` bytes. They may overlap, and other processors may touch them
+            // at the same time, as device memory allows: nothing here depends on the values.
+            unsafe { std::ptr::copy(from.host, to.host, to.len as usize) };
+            done += to.len;
+            if from.foreign || to.foreign {
+                foreign += to.len;
+            }
+        }
+        Ok(foreign)
+    }
+}
+
+impl GpuMemory for AddressSpace {
+    fn region(&self, va: u64) -> Option<Region> {
+        let mappings = self.mappings.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (start, mapping) = mappings.range(..=va).next_back()?;
+        let end = start + mapping.size;
+        (va < end).then_some(Region {
+            start: *start,
+            end,
+            host: mapping.host as *mut u8,
+            writable: mapping.writable,
+            executable: mapping.executable,
+            foreign: mapping.foreign,
+        })
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(bytes: &mut [u8], writable: bool) -> Mapping {
+        Mapping {
+            size: bytes.len() as u64,
+            host: bytes.as_mut_ptr() as usize,
+            writable,
+            executable: false,
+            foreign: false,
+        }
+    }
+
+    #[test]
+    fn overlapping_mappings_are_refused() {
+        let vm = AddressSpace::default();
+        let mut a = [0; 64];
+        assert!(vm.insert(0x1000, mapping(&mut a, true)));
+        for va in [0xff0, 0x1000, 0x103f] {
+            assert!(!vm.insert(va, mapping(&mut a, true)), "{va:#x}");
+        }
+        assert!(vm.insert(0x1040, mapping(&mut a, true)));
+        assert!(vm.insert(0xfc0, mapping(&mut a, true)));
+        assert!(!vm.insert(u64::MAX, mapping(&mut a, true)));
+    }
+
+    #[test]
+    fn a_copy_crosses_neighbouring_buffers_and_stops_at_a_hole() {
+        let vm = AddressSpace::default();
+        let (mut a, mut b, mut c) = ([1; 64], [2; 64], [0; 256]);
+        vm.insert(0x1000, mapping(&mut a, true));
+        vm.insert(0x1040, mapping(&mut b, true));
+        vm.insert(0x2000, mapping(&mut c, true));
+        assert_eq!(vm.copy(0x2000, 0x1020, 64), Ok(0));
+        assert_eq!(
+            vm.copy(0x2040, 0x1040, 65),
+            Err(Fault {
+                va: 0x1080,
+                reason: FaultReason::NotPresent
+            })
+        );
+        assert_eq!(
+            (&c[..32], &c[32..128], &c[128..]),
+            (&[1; 32][..], &[2; 96][..], &[0; 128][..])
+        );
+    }
+
+    #[test]
+    fn stores_to_read_only_memory_fault() {
+        let vm = AddressSpace::default();
+        let mut a = [0; 64];
+        vm.insert(0x1000, mapping(&mut a, false));
+        assert!(vm.contiguous(0x1000, 64, Access::Read).is_ok());
+        let fault = vm.contiguous(0x1008, 8, Access::Write).unwrap_err();
+        assert_eq!(
+            fault,
+            Fault {
+                va: 0x1008,
+                reason: FaultReason::ReadOnly
+            }
+        );
+        assert_eq!(
+            vm.contiguous(0x1000, 8, Access::Execute).unwrap_err().reason,
+            FaultReason::NoExecute
+        );
+        assert_eq!(vm.contiguous(0x1038, 16, Access::Read).unwrap_err().va, 0x1040);
+    }
+
+    #[test]
+    fn removal_changes_the_generation() {
+        let vm = AddressSpace::default();
+        let mut a = [0; 64];
+        vm.insert(0x1000, mapping(&mut a, true));
+        let before = vm.generation();
+        assert!(vm.remove(0x1000).is_some());
+        assert_ne!(vm.generation(), before);
+        assert!(vm.region(0x1000).is_none());
+    }
+
+    #[test]
+    fn clear_cuts_mappings_at_both_ends() {
+        let vm = AddressSpace::default();
+        let mut a = [0; 0x100];
+        vm.insert(0x1000, mapping(&mut a, true));
+        vm.clear(0x1040, 0x40);
+        assert_eq!(vm.region(0x103f).unwrap().end, 0x1040);
+        assert!(vm.region(0x1040).is_none() && vm.region(0x107f).is_none());
+        let rest = vm.region(0x1080).unwrap();
+        assert_eq!(
+            (rest.start, rest.end, rest.host as usize),
+            (0x1080, 0x1100, a.as_ptr() as usize + 0x80)
+        );
+    }
+}
