@@ -61,8 +61,11 @@ const HANDLE_TAG: usize = 0x5247_0000_0000_0000 >> 8;
 
 thread_local! {
     static STACK: RefCell<Vec<&'static Context>> = const { RefCell::new(Vec::new()) };
-    static DEVICE: Cell<i32> = const { Cell::new(0) };
+    static DEVICE: Cell<Option<i32>> = const { Cell::new(None) };
 }
+
+/// The device of threads that chose none.
+static DEFAULT_DEVICE: AtomicI32 = AtomicI32::new(0);
 
 impl Context {
     fn new(device: &'static Device, primary: bool, flags: u32) -> &'static Self {
@@ -392,20 +395,26 @@ pub fn runtime_current() -> Result<&'static Context> {
         return runtime_primary(context.device);
     }
     super::init()?;
-    let context = runtime_primary(super::get(DEVICE.get())?)?;
+    let context = runtime_primary(super::get(runtime_device())?)?;
     push(context);
     Ok(context)
 }
 
-/// `cudaGetDevice`: the current context's device, else the one that `cudaSetDevice` chose, else 0.
+/// `cudaGetDevice`: the current context's device, else the one that `cudaSetDevice` chose, else the default.
 pub fn runtime_device() -> i32 {
-    peek().map_or_else(|| DEVICE.get(), |context| context.device.ordinal)
+    let chosen = || DEVICE.get().unwrap_or_else(|| DEFAULT_DEVICE.load(Ordering::Relaxed));
+    peek().map_or_else(chosen, |context| context.device.ordinal)
+}
+
+/// `cudaSetValidDevices`: the device of threads that choose none.
+pub fn set_default_device(ordinal: i32) {
+    DEFAULT_DEVICE.store(ordinal, Ordering::Relaxed);
 }
 
 /// `cudaSetDevice`: activates the device's primary context and makes it current.
 pub fn set_runtime_device(device: &'static Device) -> Result<()> {
     let context = runtime_primary(device)?;
-    DEVICE.set(device.ordinal);
+    DEVICE.set(Some(device.ordinal));
     set_current(Some(context));
     Ok(())
 }

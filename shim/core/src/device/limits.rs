@@ -32,6 +32,15 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// `cuCtxSetCacheConfig`; [`Error::INVALID_VALUE`] for a number that is no preference.
+    pub fn set_cache_config(&mut self, config: i32) -> Result<()> {
+        if !(0..=3).contains(&config) {
+            return Err(Error::INVALID_VALUE);
+        }
+        self.cache_config = config;
+        Ok(())
+    }
+
     /// `cuCtxGetLimit`. [`Error::UNSUPPORTED_LIMIT`] for one that the capability does not have, [`Error::INVALID_VALUE`]
     /// for a number that is none.
     pub fn limit(&self, limit: CUlimit, device: &Device) -> Result<usize> {

@@ -56,9 +56,19 @@ static DRIVER: OnceLock<Result<&'static Driver>> = OnceLock::new();
 
 /// `cuInit`. [`Error::NO_DEVICE`] when there is none; the answer stays the same for the life of the process.
 pub fn init() -> Result<()> {
-    DRIVER
-        .get_or_init(|| Driver::start().map(|driver| &*Box::leak(Box::new(driver))))
-        .map(|_| ())
+    DRIVER.get_or_init(start).map(|_| ())
+}
+
+fn start() -> Result<&'static Driver> {
+    let driver = Driver::start()?;
+    // From here on a forked child would share ROCr's threads and connection, which are the parent's.
+    crate::fork::register();
+    crate::api::guard::on_panic(|error| {
+        if let Some(context) = context::peek() {
+            context.fail(error);
+        }
+    });
+    Ok(Box::leak(Box::new(driver)))
 }
 
 /// Whether [`init`] succeeded; [`Error::INITIALIZATION_ERROR`] before it, and after it failed.

@@ -1,5 +1,6 @@
 //! `cu*`: one file per chapter of the CUDA Driver API manual.
 
+mod alloc;
 mod context;
 mod device;
 mod entry_point;
@@ -23,6 +24,8 @@ mod version;
 mod vmm;
 
 // The symbol tables name functions without their chapter; a chapter that is still empty re-exports nothing.
+#[allow(unused_imports)]
+pub use alloc::*;
 #[allow(unused_imports)]
 pub use context::*;
 #[allow(unused_imports)]

@@ -1,5 +1,6 @@
 //! `cuda*`: one file per chapter of the CUDA Runtime API manual.
 
+mod alloc;
 mod device;
 mod entry_point;
 mod error;
@@ -18,6 +19,8 @@ mod texture;
 mod version;
 
 // The symbol tables name functions without their chapter; a chapter that is still empty re-exports nothing.
+#[allow(unused_imports)]
+pub use alloc::*;
 #[allow(unused_imports)]
 pub use device::*;
 #[allow(unused_imports)]
