@@ -63,11 +63,6 @@ fn start() -> Result<&'static Driver> {
     let driver = Driver::start()?;
     // From here on a forked child would share ROCr's threads and connection, which are the parent's.
     crate::fork::register();
-    crate::api::guard::on_panic(|error| {
-        if let Some(context) = context::peek() {
-            context.fail(error);
-        }
-    });
     Ok(Box::leak(Box::new(driver)))
 }
 
