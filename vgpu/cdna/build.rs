@@ -122,6 +122,13 @@ fn main() {
     }
     out.push_str("];\n\n");
 
+    writeln!(out, "impl Mnemonic {{\n    /// How many there are.\n    pub const COUNT: usize = {};\n}}\n", names.len()).unwrap();
+    writeln!(out, "static ALL: [Mnemonic; {}] = [", names.len()).unwrap();
+    for n in &names {
+        writeln!(out, "    Mnemonic::{n},").unwrap();
+    }
+    out.push_str("];\n\n");
+
     writeln!(out, "pub(crate) static ROWS: [Row; {}] = [", lines.len()).unwrap();
     for l in &lines {
         let get = |name: &str| l.column(&header, name);

@@ -52,6 +52,18 @@ pub fn f16_from_f32_nearest(x: u32) -> u16 {
     sign | magnitude as u16
 }
 
+/// f64 to f16, nearest even, denormals kept: to f32 with the last bit sticky, so that the second rounding sees what the
+/// first dropped.
+#[inline]
+pub fn f16_from_f64_nearest(x: f64) -> u16 {
+    let magnitude = |x: f64| x.to_bits() & !(1 << 63);
+    let near = x as f32;
+    let rounded_up = magnitude(near.into()) > magnitude(x);
+    let toward_zero = near.to_bits() - u32::from(rounded_up);
+    let sticky = toward_zero | u32::from(f64::from(f32::from_bits(toward_zero)) != x);
+    f16_from_f32_nearest(sticky)
+}
+
 /// f16 to f32, exact, denormals kept. NaNs become quiet.
 #[inline]
 pub fn f32_from_f16(x: u16) -> u32 {
@@ -302,6 +314,24 @@ mod tests {
             same_f32(from_i64::<F32>(i64::from(i as i32), env), i as i32 as f32);
             same_f32(from_int::<F32>(false, i.into(), env), i as f32);
             same_f64(from_i64::<F64>(i64::from(i as i32), env), f64::from(i as i32));
+        }
+    }
+
+    #[test]
+    fn f64_to_f16_rounds_once() {
+        let mut rng = Lcg::new(24);
+        for i in 0..300_000 {
+            // Every second operand lies around a rounding boundary of f16.
+            let x = if i & 1 == 0 {
+                f64::from_bits((rng.u64() & 0x800f_ffff_ffff_ffff) | u64::from(990 + rng.u32() % 60) << 52)
+            } else {
+                let x = f64::from(f32::from_bits(f32_from_f16(rng.f16()).wrapping_add((rng.u32() & 1) << 12)));
+                f64::from_bits(x.to_bits().wrapping_add(u64::from(rng.u32() & 3)).wrapping_sub(1))
+            };
+            if !x.is_nan() {
+                let want = float::<F64, F16>(x.to_bits(), &Env::DEFAULT, &Env::DEFAULT);
+                assert_eq!(u64::from(f16_from_f64_nearest(x)), want, "{x:e}");
+            }
         }
     }
 

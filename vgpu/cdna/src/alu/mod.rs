@@ -19,6 +19,7 @@
 //! | `cube` | cube map coordinates |
 //! | `integer` | integers, bit fields, sums of absolute differences, byte permutes |
 //! | `dot` | dot products of packed operands |
+//! | `lanes` | the common operations on all 64 lanes at once, through host arithmetic where it is exact |
 
 pub mod approx;
 pub mod compare;
@@ -30,6 +31,7 @@ mod fixed;
 pub mod format;
 pub mod fp8;
 pub mod integer;
+pub mod lanes;
 pub mod mode;
 pub mod preop;
 pub mod soft;

@@ -9,4 +9,4 @@ mod table;
 
 pub use decode::{DecodeError, decode};
 pub use inst::{Dpp, Inst, Lanes, Mods, Operand, Sdwa, SdwaSel, Unused};
-pub use table::{Encoding, Field, Literal, Mnemonic, OperandDef, Row, Slot, Ty};
+pub use table::{Encoding, Field, Literal, Mnemonic, OperandDef, Row, Slot, Ty, rows};

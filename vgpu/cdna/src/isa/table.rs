@@ -190,7 +190,17 @@ pub(super) fn gather(word: u64, f: &Field) -> u32 {
     (bits as u32) << f.shift
 }
 
+/// Every instruction form of both targets.
+pub fn rows() -> &'static [Row] {
+    &ROWS
+}
+
 impl Mnemonic {
+    /// Every mnemonic, in the order of its number.
+    pub fn all() -> impl Iterator<Item = Mnemonic> {
+        ALL.iter().copied()
+    }
+
     /// The name without `_e32`, `_e64`, `_sdwa`, `_dpp`.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]

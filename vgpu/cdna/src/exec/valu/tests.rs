@@ -1,0 +1,202 @@
+//! Whole instructions, decoded from machine words as LLVM's assembler gives them.
+
+use super::*;
+use crate::{Target, isa::decode, wave::Mode};
+
+const POISON: u32 = 0xdead_beef;
+
+fn wave() -> Wave {
+    let mut w = Wave::new(Target::Gfx90a, 512, 256, POISON);
+    w.mode = Mode::COMPILER_DEFAULT;
+    w.set_exec(!0);
+    w
+}
+
+#[track_caller]
+fn run(w: &mut Wave, words: &[u32]) {
+    let inst = decode(w.target, words).expect("decodes");
+    execute(w, &inst).unwrap_or_else(|_| panic!("{} executes", inst.mnemonic));
+}
+
+/// v0 and v1 (and v3) hold the values in every lane; the result is lane 5 of v2.
+#[track_caller]
+fn with(v: [u32; 3], words: &[u32]) -> u32 {
+    let mut w = wave();
+    *w.v_mut(0) = [v[0]; 64];
+    *w.v_mut(1) = [v[1]; 64];
+    *w.v_mut(3) = [v[2]; 64];
+    run(&mut w, words);
+    w.v(2)[5]
+}
+
+fn f(x: f32) -> u32 {
+    x.to_bits()
+}
+
+#[test]
+fn results_go_to_active_lanes_only() {
+    let mut w = wave();
+    *w.v_mut(0) = std::array::from_fn(|l| l as u32);
+    *w.v_mut(1) = [100; 64];
+    w.set_exec(0b1010);
+    run(&mut w, &[0x6804_0300]); // v_add_u32 v2, v0, v1
+    assert_eq!(w.v(2)[..5], [POISON, 101, POISON, 103, POISON]);
+}
+
+#[test]
+fn two_roundings_in_mad_and_literals_in_their_place() {
+    // D = S0 * K + S1, D = S0 * S1 + K
+    assert_eq!(with([f(3.0), f(0.5), 0], &[0x2e04_0300, 0x4000_0000]), f(6.5));
+    assert_eq!(with([f(3.0), f(0.5), 0], &[0x3004_0300, 0x4000_0000]), f(3.5));
+}
+
+#[test]
+fn modifiers_apply_to_sources_and_results() {
+    // v_fma_f32 v2, -v0, |v1|, 1.0
+    assert_eq!(with([f(3.0), f(-2.0), 0], &[0xd1cb_0202, 0x23ca_0300]), f(-5.0));
+    // v_add_f32_e64 v2, v0, v1 clamp
+    assert_eq!(with([f(3.0), f(-2.5), 0], &[0xd101_8002, 0x0002_0300]), f(0.5));
+    assert_eq!(with([f(3.0), f(2.5), 0], &[0xd101_8002, 0x0002_0300]), f(1.0));
+    // v_mul_f32_e64 v2, v0, v1 mul:2 is ignored while denormals are kept
+    assert_eq!(with([f(3.0), f(2.0), 0], &[0xd105_0002, 0x0802_0300]), f(6.0));
+}
+
+#[test]
+fn carries_travel_through_lane_masks() {
+    let mut w = wave();
+    *w.v_mut(0) = std::array::from_fn(|l| if l % 2 == 0 { u32::MAX } else { 1 });
+    *w.v_mut(1) = [1; 64];
+    w.set_exec(0xff);
+    run(&mut w, &[0xd119_0402, 0x0002_0300]); // v_add_co_u32 v2, s[4:5], v0, v1
+    assert_eq!(w.s64(4), 0x55);
+    assert_eq!((w.v(2)[0], w.v(2)[1]), (0, 2));
+    w.set_vcc(0x0f);
+    run(&mut w, &[0x3804_0300]); // v_addc_co_u32 v2, vcc, v0, v1, vcc
+    assert_eq!((w.v(2)[0], w.v(2)[1], w.v(2)[4], w.v(2)[5]), (1, 3, 0, 2));
+    assert_eq!(w.vcc(), 0x55);
+    *w.v_mut(4) = [u32::MAX; 64];
+    *w.v_mut(5) = [u32::MAX; 64];
+    run(&mut w, &[0xd1e8_0402, 0x0412_0300]); // v_mad_u64_u32 v[2:3], s[4:5], v0, v1, v[4:5]
+    assert_eq!((w.v(2)[1], w.v(3)[1]), (0, 0));
+    assert_eq!(w.s64(4), 0xff);
+}
+
+#[test]
+fn compares_clear_the_bits_of_inactive_lanes() {
+    let mut w = wave();
+    *w.v_mut(0) = std::array::from_fn(|l| f(l as f32));
+    *w.v_mut(1) = [f(3.0); 64];
+    w.set_vcc(!0);
+    w.set_exec(!2);
+    run(&mut w, &[0x7c82_0300]); // v_cmp_lt_f32 vcc, v0, v1
+    assert_eq!(w.vcc(), 0b101);
+    *w.v_mut(0) = std::array::from_fn(|l| l as u32);
+    *w.v_mut(1) = [60; 64];
+    run(&mut w, &[0xd0dc_0008, 0x0002_0300]); // v_cmpx_gt_u32 s[8:9], v0, v1
+    assert_eq!((w.s64(8), w.exec()), (0b111 << 61, 0b111 << 61));
+}
+
+#[test]
+fn packed_halves_are_selected_and_negated_apart() {
+    let mut w = wave();
+    *w.v_mut(0) = [0x4000_3c00; 64]; // 2, 1
+    *w.v_mut(1) = [0x4400_4200; 64]; // 4, 3
+    *w.v_mut(2) = [0x4800_4500; 64]; // 8, 5
+    // v_pk_fma_f16 v2, v0, v1, v2 op_sel:[1,0,0] op_sel_hi:[0,1,1] neg_lo:[0,1,0]
+    run(&mut w, &[0xd38e_4802, 0x540a_0300]);
+    assert_eq!(w.v(2)[9], 0x4a00_bc00); // 1 * 4 + 8 = 12, 2 * -3 + 5 = -1
+    *w.v_mut(0) = [f(2.0); 64];
+    *w.v_mut(1) = [f(3.0); 64];
+    *w.v_mut(4) = [f(10.0); 64];
+    *w.v_mut(5) = [f(20.0); 64];
+    run(&mut w, &[0xd3b1_4802, 0x1002_0900]); // v_pk_mul_f32 v[2:3], v[0:1], v[4:5] op_sel:[1,0] op_sel_hi:[0,1]
+    assert_eq!((w.v(2)[0], w.v(3)[0]), (f(30.0), f(40.0)));
+}
+
+#[test]
+fn mixes_take_f16_or_f32_and_keep_the_other_half() {
+    // v_fma_mix_f32 v2, v0, v1, 2.0 op_sel:[1,0,0] op_sel_hi:[1,0,0]
+    assert_eq!(with([0x4200_0000, f(0.5), 0], &[0xd3a0_0802, 0x0bd2_0300]), f(3.5));
+    // v_fma_mixhi_f16 v2, v0, v1, v3
+    assert_eq!(with([f(1.5), f(2.0), f(1.0)], &[0xd3a2_0002, 0x040e_0300]), 0x4400_beef);
+}
+
+#[test]
+fn sixteen_bit_results_zero_or_keep_the_high_half() {
+    assert_eq!(with([0x3c00, 0x3c00, 0], &[0x3e04_0300]), 0x4000, "v_add_f16 v2, v0, v1");
+    let mut w = wave();
+    *w.v_mut(0) = [0x3c00; 64];
+    *w.v_mut(1) = [0x4000; 64];
+    *w.v_mut(2) = [0x7777_3c00; 64];
+    run(&mut w, &[0xd206_0002, 0x040a_0300]); // v_fma_f16 v2, v0, v1, v2
+    assert_eq!(w.v(2)[0], 0x7777_4200);
+    // v_med3_i16 v2, v0, v1, v3 op_sel:[0,1,0,1]
+    assert_eq!(with([5, 0xffff_0000, 9], &[0xd1fb_5002, 0x040e_0300]), 0x0005_beef);
+}
+
+#[test]
+fn sdwa_selects_parts_and_dpp_moves_lanes() {
+    let mut w = wave();
+    *w.v_mut(0) = [0x0000_1200; 64];
+    *w.v_mut(1) = [0x0034_0000; 64];
+    // v_add_u16_sdwa v2, v0, v1 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:BYTE_1 src1_sel:WORD_1
+    run(&mut w, &[0x4c04_02f9, 0x0501_1500]);
+    assert_eq!(w.v(2)[3], 0x0046_beef);
+    *w.v_mut(0) = std::array::from_fn(|l| l as u32);
+    *w.v_mut(1) = [1000; 64];
+    run(&mut w, &[0x6804_02fa, 0xff01_1100]); // v_add_u32_dpp v2, v0, v1 row_shr:1
+    assert_eq!((w.v(2)[17], w.v(2)[16]), (1016, 0x0046_beef));
+}
+
+#[test]
+fn wide_operations_use_register_pairs() {
+    let mut w = wave();
+    *w.v_mut(0) = [36; 64];
+    *w.v_mut(4) = [3; 64];
+    *w.v_mut(5) = [0; 64];
+    run(&mut w, &[0xd28f_0002, 0x0002_0900]); // v_lshlrev_b64 v[2:3], v0, v[4:5]
+    assert_eq!((w.v(2)[0], w.v(3)[0]), (0, 0x30));
+    let set = |w: &mut Wave, n: u16, x: f64| {
+        *w.v_mut(n) = [x.to_bits() as u32; 64];
+        *w.v_mut(n + 1) = [(x.to_bits() >> 32) as u32; 64];
+    };
+    set(&mut w, 0, 1.5);
+    set(&mut w, 4, 4.0);
+    set(&mut w, 2, 0.25);
+    run(&mut w, &[0x0804_0900]); // v_fmac_f64 v[2:3], v[0:1], v[4:5]
+    assert_eq!(u64::from(w.v(2)[7]) | u64::from(w.v(3)[7]) << 32, 6.25f64.to_bits());
+}
+
+#[test]
+fn lanes_count_the_mask_bits_below_them() {
+    let mut w = wave();
+    *w.v_mut(0) = [10; 64];
+    run(&mut w, &[0xd28d_0002, 0x0002_00c1]); // v_mbcnt_hi_u32_b32 v2, -1, v0
+    assert_eq!((w.v(2)[0], w.v(2)[31], w.v(2)[33], w.v(2)[63]), (10, 10, 11, 41));
+}
+
+#[test]
+fn assorted_operations() {
+    assert_eq!(with([0x8899_aabb, 0x4455_66f7, 0x0706_0100], &[0xd1ed_0002, 0x040e_0300]), 0x8899_66f7, "v_perm_b32");
+    assert_eq!(with([0xff01_02fe, 0x0101_0101, 10], &[0xd3a8_4002, 0x1c0e_0300]), 10, "v_dot4_i32_i8");
+    assert_eq!(with([0x0042_0000, 0, 0], &[0x7e04_2700]), f(66.0), "v_cvt_f32_ubyte2");
+    assert_eq!(with([f(1.0), f(-65519.9), 0], &[0xd296_0002, 0x0002_0300]), 0xfbff_3c00, "v_cvt_pkrtz_f16_f32");
+    let mut w = wave();
+    *w.v_mut(0) = [1; 64];
+    *w.v_mut(1) = [2; 64];
+    w.set_exec(1);
+    run(&mut w, &[0x7e00_a301]); // v_swap_b32 v0, v1
+    assert_eq!((w.v(0)[..2].to_vec(), w.v(1)[..2].to_vec()), (vec![2, 1], vec![1, 2]));
+    run(&mut w, &[0xd3d9_4000, 0x1800_0100]); // v_accvgpr_write_b32 a0, v0
+    assert_eq!(w.v(256)[..2], [2, POISON]);
+    w.set_vcc(1);
+    w.set_exec(3);
+    run(&mut w, &[0x0004_0300]); // v_cndmask_b32 v2, v0, v1, vcc
+    assert_eq!(w.v(2)[..2], [1, 1]);
+    let mut w = wave();
+    *w.v_mut(0) = [1; 64]; // a denormal denominator is scaled up
+    *w.v_mut(1) = [1; 64];
+    *w.v_mut(3) = [f(1.0); 64];
+    run(&mut w, &[0xd1e0_0402, 0x040e_0300]); // v_div_scale_f32 v2, s[4:5], v0, v1, v3
+    assert_eq!(w.v(2)[0], f(2f32.powi(-85)));
+}
