@@ -122,7 +122,12 @@ fn main() {
     }
     out.push_str("];\n\n");
 
-    writeln!(out, "impl Mnemonic {{\n    /// How many there are.\n    pub const COUNT: usize = {};\n}}\n", names.len()).unwrap();
+    writeln!(
+        out,
+        "impl Mnemonic {{\n    /// How many there are.\n    pub const COUNT: usize = {};\n}}\n",
+        names.len()
+    )
+    .unwrap();
     writeln!(out, "static ALL: [Mnemonic; {}] = [", names.len()).unwrap();
     for n in &names {
         writeln!(out, "    Mnemonic::{n},").unwrap();

@@ -325,7 +325,9 @@ mod tests {
             let x = if i & 1 == 0 {
                 f64::from_bits((rng.u64() & 0x800f_ffff_ffff_ffff) | u64::from(990 + rng.u32() % 60) << 52)
             } else {
-                let x = f64::from(f32::from_bits(f32_from_f16(rng.f16()).wrapping_add((rng.u32() & 1) << 12)));
+                let x = f64::from(f32::from_bits(
+                    f32_from_f16(rng.f16()).wrapping_add((rng.u32() & 1) << 12),
+                ));
                 f64::from_bits(x.to_bits().wrapping_add(u64::from(rng.u32() & 3)).wrapping_sub(1))
             };
             if !x.is_nan() {

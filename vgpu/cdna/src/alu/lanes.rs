@@ -66,7 +66,9 @@ pub fn mask(lanes: &[u8; 64]) -> u64 {
     let mut out = 0;
     for (i, chunk) in lanes.chunks_exact(8).enumerate() {
         // Each byte is 0 or 1; the product gathers the eight of them in the top byte, lane 0 lowest.
-        let bytes = u64::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7]]);
+        let bytes = u64::from_le_bytes([
+            chunk[0], chunk[1], chunk[2], chunk[3], chunk[4], chunk[5], chunk[6], chunk[7],
+        ]);
         out |= (bytes.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
     }
     out
@@ -100,7 +102,11 @@ fn nans32(x: &V32, active: u64) -> u64 {
     for v in x {
         any |= u32::from(v & 0x7fff_ffff > 0x7f80_0000);
     }
-    if any == 0 { 0 } else { mask(&map1(x, |v| u8::from(v & 0x7fff_ffff > 0x7f80_0000))) & active }
+    if any == 0 {
+        0
+    } else {
+        mask(&map1(x, |v| u8::from(v & 0x7fff_ffff > 0x7f80_0000))) & active
+    }
 }
 
 /// The lanes of `active` whose f64 is NaN.
@@ -110,7 +116,11 @@ fn nans64(x: &V64, active: u64) -> u64 {
     for v in x {
         any |= v & !F64::SIGN > F64::INF;
     }
-    if any { mask(&map1(x, |v| u8::from(v & !F64::SIGN > F64::INF))) & active } else { 0 }
+    if any {
+        mask(&map1(x, |v| u8::from(v & !F64::SIGN > F64::INF))) & active
+    } else {
+        0
+    }
 }
 
 /// The lanes of `active` whose f16 is NaN.
@@ -120,7 +130,11 @@ fn nans16(x: &V32, active: u64) -> u64 {
     for v in x {
         any |= u32::from(v & 0x7fff > 0x7c00);
     }
-    if any == 0 { 0 } else { mask(&map1(x, |v| u8::from(v & 0x7fff > 0x7c00))) & active }
+    if any == 0 {
+        0
+    } else {
+        mask(&map1(x, |v| u8::from(v & 0x7fff > 0x7c00))) & active
+    }
 }
 
 #[inline(always)]
@@ -252,7 +266,11 @@ pub fn fma_f16(a: &V32, b: &V32, c: &V32, env: &Env, active: u64) -> V32 {
     if !env.host_rounding() || env.fp16_ovfl || env.flush_in != env.flush_out {
         return each(active, slow);
     }
-    let wide = |x: u32| f64::from(f32::from_bits(f32_from_f16(if env.flush_in { flush16(x) } else { x } as u16)));
+    let wide = |x: u32| {
+        f64::from(f32::from_bits(f32_from_f16(
+            if env.flush_in { flush16(x) } else { x } as u16
+        )))
+    };
     let mut out = map3(a, b, c, |x, y, z| {
         let r = u32::from(f16_from_f64_nearest(wide(x) * wide(y) + wide(z)));
         if env.flush_out { flush16(r) } else { r }
@@ -299,12 +317,16 @@ fn host_fma_f64(a: &V64, b: &V64, c: &V64) -> V64 {
 
 #[inline(always)]
 fn fused32(x: u32, y: u32, z: u32) -> u32 {
-    f32::from_bits(x).mul_add(f32::from_bits(y), f32::from_bits(z)).to_bits()
+    f32::from_bits(x)
+        .mul_add(f32::from_bits(y), f32::from_bits(z))
+        .to_bits()
 }
 
 #[inline(always)]
 fn fused64(x: u64, y: u64, z: u64) -> u64 {
-    f64::from_bits(x).mul_add(f64::from_bits(y), f64::from_bits(z)).to_bits()
+    f64::from_bits(x)
+        .mul_add(f64::from_bits(y), f64::from_bits(z))
+        .to_bits()
 }
 
 /// The same loop compiled for processors with fused multiply-add, where it becomes one instruction per eight lanes.
@@ -336,28 +358,44 @@ fn total64(x: u64) -> i64 {
 #[inline(always)]
 pub fn extremum_f32(a: &V32, b: &V32, env: &Env, active: u64, want_less: bool) -> V32 {
     let slow = |l: usize| {
-        let f = if want_less { super::compare::min::<F32> } else { super::compare::max::<F32> };
+        let f = if want_less {
+            super::compare::min::<F32>
+        } else {
+            super::compare::max::<F32>
+        };
         f(a[l].into(), b[l].into(), env) as u32
     };
     if env.flush_in != env.flush_out || (nans32(a, active) | nans32(b, active)) != 0 {
         return each(active, slow);
     }
     let pick = |x, y| if (total32(x) < total32(y)) == want_less { x } else { y };
-    if env.flush_in { map2(a, b, |x, y| pick(flush32(x), flush32(y))) } else { map2(a, b, pick) }
+    if env.flush_in {
+        map2(a, b, |x, y| pick(flush32(x), flush32(y)))
+    } else {
+        map2(a, b, pick)
+    }
 }
 
 /// Minimum (`want_less`) or maximum in f64.
 #[inline(always)]
 pub fn extremum_f64(a: &V64, b: &V64, env: &Env, active: u64, want_less: bool) -> V64 {
     let slow = |l: usize| {
-        let f = if want_less { super::compare::min::<F64> } else { super::compare::max::<F64> };
+        let f = if want_less {
+            super::compare::min::<F64>
+        } else {
+            super::compare::max::<F64>
+        };
         f(a[l], b[l], env)
     };
     if env.flush_in != env.flush_out || (nans64(a, active) | nans64(b, active)) != 0 {
         return each(active, slow);
     }
     let pick = |x, y| if (total64(x) < total64(y)) == want_less { x } else { y };
-    if env.flush_in { map2(a, b, |x, y| pick(flush64(x), flush64(y))) } else { map2(a, b, pick) }
+    if env.flush_in {
+        map2(a, b, |x, y| pick(flush64(x), flush64(y)))
+    } else {
+        map2(a, b, pick)
+    }
 }
 
 #[cfg(test)]

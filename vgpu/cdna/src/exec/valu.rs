@@ -29,7 +29,11 @@ pub fn execute(wave: &mut Wave, inst: &Inst) -> Result<(), Unsupported> {
     let family = &FAMILY_OF[inst.mnemonic as usize];
     let known = family.load(Ordering::Relaxed);
     if known != 0 {
-        return if FAMILIES[usize::from(known) - 1](wave, inst) { Ok(()) } else { Err(Unsupported) };
+        return if FAMILIES[usize::from(known) - 1](wave, inst) {
+            Ok(())
+        } else {
+            Err(Unsupported)
+        };
     }
     for (i, execute) in FAMILIES.iter().enumerate() {
         if execute(wave, inst) {
@@ -95,13 +99,21 @@ fn f32<'a>(wave: &'a Wave, inst: &Inst, n: usize, buffer: &'a mut V32) -> &'a V3
 /// Source `n` as f64 with its modifiers applied; zeros where the form has no such source.
 #[inline]
 fn f64(wave: &Wave, inst: &Inst, n: usize) -> V64 {
-    if inst.src[n] == Operand::None { [0; 64] } else { wave.src_f64(inst, n) }
+    if inst.src[n] == Operand::None {
+        [0; 64]
+    } else {
+        wave.src_f64(inst, n)
+    }
 }
 
 /// Source `n` as f16 with its modifiers applied; zeros where the form has no such source.
 #[inline]
 fn f16(wave: &Wave, inst: &Inst, n: usize) -> V32 {
-    if inst.src[n] == Operand::None { [0; 64] } else { wave.src_f16(inst, n) }
+    if inst.src[n] == Operand::None {
+        [0; 64]
+    } else {
+        wave.src_f16(inst, n)
+    }
 }
 
 /// Applies output modifier and clamp to f32 results and writes them.

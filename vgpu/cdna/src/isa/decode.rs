@@ -126,6 +126,9 @@ pub fn decode(target: Target, words: &[u32]) -> Result<Inst, DecodeError> {
 /// A register operand, or `None` when the code is a constant's or special value's.
 fn register(row: &Row, def: &OperandDef, raw: u32, width: u8) -> Option<Operand> {
     use Encoding as E;
+    if def.slot == Slot::Imm {
+        return None;
+    }
     if matches!(row.enc, E::SdwaVop1 | E::SdwaVop2 | E::SdwaVopc) && width == 9 {
         // SDWA turns the meaning of the ninth bit round: set for the scalar codes.
         return if raw & 0x100 == 0 {
@@ -221,6 +224,8 @@ fn place(inst: &mut Inst, def: &OperandDef, operand: Operand) {
         Slot::Sdst if inst.dst == Operand::None => inst.dst = operand,
         Slot::Sdst => inst.sdst = operand,
         Slot::Src0 | Slot::Addr | Slot::Vaddr => inst.src[0] = operand,
+        // The literal of v_madmk stands before the last source.
+        Slot::Src1 if inst.src[1] != Operand::None => inst.src[2] = operand,
         Slot::Src1 | Slot::Data0 | Slot::Sdata => inst.src[1] = operand,
         Slot::Src2 | Slot::Data1 | Slot::Idx => inst.src[2] = operand,
         Slot::Vdata => {

@@ -71,7 +71,11 @@ fn parse(name: &str) -> Option<Compare> {
         "tru" => Some(15),
         _ => return None,
     };
-    Some(Compare { ty, relations, writes_exec })
+    Some(Compare {
+        ty,
+        relations,
+        writes_exec,
+    })
 }
 
 fn table() -> &'static [Option<Compare>] {
@@ -127,14 +131,24 @@ fn relate(wave: &Wave, inst: &Inst, ty: Ty, relations: u8) -> u64 {
         Ty::F64 => {
             let flush = wave.mode.env_f64().flush_in;
             let value = |x: u64| f64::from_bits(F64::flush(x, flush));
-            floats(&wave.src_f64(inst, 0).map(value), &wave.src_f64(inst, 1).map(value), relations)
+            floats(
+                &wave.src_f64(inst, 0).map(value),
+                &wave.src_f64(inst, 1).map(value),
+                relations,
+            )
         }
         Ty::F16 => {
             let flush = wave.mode.env_f64().flush_in;
             let value = |x: u32| {
-                f32::from_bits(crate::alu::convert::f32_from_f16(F16::flush((x & 0xffff).into(), flush) as u16))
+                f32::from_bits(crate::alu::convert::f32_from_f16(
+                    F16::flush((x & 0xffff).into(), flush) as u16,
+                ))
             };
-            floats(&f16(wave, inst, 0).map(value), &f16(wave, inst, 1).map(value), relations)
+            floats(
+                &f16(wave, inst, 0).map(value),
+                &f16(wave, inst, 1).map(value),
+                relations,
+            )
         }
     }
 }
@@ -170,7 +184,9 @@ fn floats<T: Copy + PartialOrd>(a: &[T; 64], b: &[T; 64], relations: u8) -> u64 
 fn classify(wave: &Wave, inst: &Inst, ty: Ty) -> u64 {
     let wanted = wave.src_b32(inst, 1);
     match ty {
-        Ty::F16 => lanes::mask2(&f16(wave, inst, 0), &wanted, |x: u32, m| class::<F16>((x & 0xffff).into(), m)),
+        Ty::F16 => lanes::mask2(&f16(wave, inst, 0), &wanted, |x: u32, m| {
+            class::<F16>((x & 0xffff).into(), m)
+        }),
         Ty::F64 => lanes::mask2(&wave.src_f64(inst, 0), &wanted, class::<F64>),
         _ => lanes::mask2(&wave.src_f32(inst, 0), &wanted, |x: u32, m| class::<F32>(x.into(), m)),
     }
@@ -182,10 +198,17 @@ mod tests {
 
     #[test]
     fn relations_are_the_opcode_nibbles() {
-        for row in crate::isa::rows().iter().filter(|r| r.enc == crate::isa::Encoding::Vopc) {
+        for row in crate::isa::rows()
+            .iter()
+            .filter(|r| r.enc == crate::isa::Encoding::Vopc)
+        {
             let compare = parse(row.mnemonic.name()).expect("every VOPC mnemonic is a compare");
             if let Some(relations) = compare.relations {
-                let width = if matches!(compare.ty, Ty::F16 | Ty::F32 | Ty::F64) { 15 } else { 7 };
+                let width = if matches!(compare.ty, Ty::F16 | Ty::F32 | Ty::F64) {
+                    15
+                } else {
+                    7
+                };
                 assert_eq!(u16::from(relations), row.op & width, "{}", row.mnemonic);
             }
         }

@@ -29,7 +29,9 @@ pub(super) fn to_float(wave: &mut Wave, inst: &Inst) -> bool {
         M::v_cvt_f32_f16 => {
             let a = f16(wave, inst, 0);
             if e64.flush_in {
-                each(active, |l| cvt::float::<F16, F32>((a[l] & 0xffff).into(), e64, e32) as u32)
+                each(active, |l| {
+                    cvt::float::<F16, F32>((a[l] & 0xffff).into(), e64, e32) as u32
+                })
             } else {
                 map1(&a, |x: u32| cvt::f32_from_f16(x as u16))
             }
@@ -56,7 +58,11 @@ pub(super) fn to_float(wave: &mut Wave, inst: &Inst) -> bool {
         }
         M::v_cvt_f16_f32 => {
             let a = wave.src_f32(inst, 0);
-            let plain = *e64 == Env { ieee: e64.ieee, ..Env::DEFAULT } && !e32.flush_in;
+            let plain =
+                *e64 == Env {
+                    ieee: e64.ieee,
+                    ..Env::DEFAULT
+                } && !e32.flush_in;
             let out = if plain {
                 map1(&a, |x| cvt::f16_from_f32_nearest(x).into())
             } else {
@@ -69,7 +75,11 @@ pub(super) fn to_float(wave: &mut Wave, inst: &Inst) -> bool {
             let a = wave.src_b16(inst, 0);
             let signed = inst.mnemonic == M::v_cvt_f16_i16;
             let out = map1(&a, |x: u32| {
-                let value = if signed { i64::from(x as i16) } else { i64::from(x as u16) };
+                let value = if signed {
+                    i64::from(x as i16)
+                } else {
+                    i64::from(x as u16)
+                };
                 cvt::from_i64::<F16>(value, e64) as u32
             });
             write_f16(wave, inst, out, e64, false);
@@ -173,19 +183,31 @@ pub(super) fn fp8(wave: &mut Wave, inst: &Inst) -> bool {
     let active = wave.active(inst);
     match inst.mnemonic {
         M::v_cvt_f32_fp8 | M::v_cvt_f32_bf8 => {
-            let kind = if inst.mnemonic == M::v_cvt_f32_fp8 { Kind::Fp8 } else { Kind::Bf8 };
+            let kind = if inst.mnemonic == M::v_cvt_f32_fp8 {
+                Kind::Fp8
+            } else {
+                Kind::Bf8
+            };
             let out = map1(&wave.src_b32(inst, 0), |x: u32| fp8::to_f32(x as u8, kind));
             write_f32(wave, inst, out, e32);
         }
         M::v_cvt_pk_f32_fp8 | M::v_cvt_pk_f32_bf8 => {
-            let kind = if inst.mnemonic == M::v_cvt_pk_f32_fp8 { Kind::Fp8 } else { Kind::Bf8 };
+            let kind = if inst.mnemonic == M::v_cvt_pk_f32_fp8 {
+                Kind::Fp8
+            } else {
+                Kind::Bf8
+            };
             let out: V64 = map1(&wave.src_b32(inst, 0), |x: u32| {
                 u64::from(fp8::to_f32(x as u8, kind)) | u64::from(fp8::to_f32((x >> 8) as u8, kind)) << 32
             });
             wave.write_b64(inst, &out);
         }
         M::v_cvt_pk_fp8_f32 | M::v_cvt_pk_bf8_f32 => {
-            let kind = if inst.mnemonic == M::v_cvt_pk_fp8_f32 { Kind::Fp8 } else { Kind::Bf8 };
+            let kind = if inst.mnemonic == M::v_cvt_pk_fp8_f32 {
+                Kind::Fp8
+            } else {
+                Kind::Bf8
+            };
             let (a, b, old) = (wave.src_f32(inst, 0), wave.src_f32(inst, 1), wave.lanes32(inst.dst));
             let pair = map2(&a, &b, |x, y| {
                 u32::from(fp8::from_f32(x, kind, saturate)) | u32::from(fp8::from_f32(y, kind, saturate)) << 8
@@ -196,7 +218,11 @@ pub(super) fn fp8(wave: &mut Wave, inst: &Inst) -> bool {
             wave.write_b32(inst, &out);
         }
         M::v_cvt_sr_fp8_f32 | M::v_cvt_sr_bf8_f32 => {
-            let kind = if inst.mnemonic == M::v_cvt_sr_fp8_f32 { Kind::Fp8 } else { Kind::Bf8 };
+            let kind = if inst.mnemonic == M::v_cvt_sr_fp8_f32 {
+                Kind::Fp8
+            } else {
+                Kind::Bf8
+            };
             let (a, random, old) = (wave.src_f32(inst, 0), wave.src_b32(inst, 1), wave.lanes32(inst.dst));
             // op_sel bits 3:2 name the byte that is written; the others are kept.
             let shift = 8 * u32::from(inst.mods.op_sel >> 2 & 3);

@@ -60,7 +60,9 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
         M::v_frexp_mant_f16 => soft1(soft::frexp_mant::<F16>),
         M::v_ldexp_f16 => {
             let (a, n) = (a(), wave.src_b16(inst, 1));
-            each(active, |l| soft::ldexp::<F16>(a[l].into(), i32::from(n[l] as i16), env) as u32)
+            each(active, |l| {
+                soft::ldexp::<F16>(a[l].into(), i32::from(n[l] as i16), env) as u32
+            })
         }
         M::v_rcp_f16 => one(approx::rcp_f16),
         M::v_rsq_f16 => one(approx::rsq_f16),

@@ -20,19 +20,17 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
     let b = f32(wave, inst, 1, &mut bb);
     let one = |f: fn(u32, &Env) -> u32| -> V32 { each(active, |l| f(a[l], env)) };
     let soft1 = |f: fn(u64, &Env) -> u64| -> V32 { each(active, |l| f(a[l].into(), env) as u32) };
-    let integral =
-        |r: Round| -> V32 { each(active, |l| soft::round_integral::<F32>(a[l].into(), r, env) as u32) };
-    let mut three = |f: fn(&V32, &V32, &V32, &Env, u64) -> V32| -> V32 {
-        f(a, b, f32(wave, inst, 2, &mut bc), env, active)
-    };
+    let integral = |r: Round| -> V32 { each(active, |l| soft::round_integral::<F32>(a[l].into(), r, env) as u32) };
+    let mut three =
+        |f: fn(&V32, &V32, &V32, &Env, u64) -> V32| -> V32 { f(a, b, f32(wave, inst, 2, &mut bc), env, active) };
     let out = match inst.mnemonic {
         M::v_add_f32 => add(a, b, env, active),
         M::v_sub_f32 => sub(a, b, env, active),
         M::v_subrev_f32 => sub(b, a, env, active),
         M::v_mul_f32 => mul(a, b, env, active),
-        M::v_mul_legacy_f32 => {
-            each(active, |l| soft::mul_legacy::<F32>(a[l].into(), b[l].into(), env) as u32)
-        }
+        M::v_mul_legacy_f32 => each(active, |l| {
+            soft::mul_legacy::<F32>(a[l].into(), b[l].into(), env) as u32
+        }),
         M::v_fma_f32 | M::v_fmac_f32 | M::v_fmamk_f32 | M::v_fmaak_f32 => three(lanes::fma_f32),
         M::v_mad_f32 | M::v_mac_f32 | M::v_madmk_f32 | M::v_madak_f32 => three(mad_f32),
         M::v_mad_legacy_f32 => three(mad_legacy),
@@ -63,7 +61,9 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
         M::v_cubetc_f32 => three(|a, b, c, _, active| each(active, |l| cube::tc(a[l], b[l], c[l]))),
         M::v_cubema_f32 => three(|a, b, c, env, active| each(active, |l| cube::ma(a[l], b[l], c[l], env))),
         M::v_div_fixup_f32 => three(|a, b, c, _, active| {
-            each(active, |l| divide::div_fixup::<F32>(a[l].into(), b[l].into(), c[l].into()) as u32)
+            each(active, |l| {
+                divide::div_fixup::<F32>(a[l].into(), b[l].into(), c[l].into()) as u32
+            })
         }),
         M::v_div_fmas_f32 => {
             let vcc = wave.vcc();
@@ -74,8 +74,9 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
         }
         M::v_div_scale_f32 => {
             let c = f32(wave, inst, 2, &mut bc);
-            let scaled: [(u64, bool); 64] =
-                each(active, |l| divide::div_scale::<F32>(a[l].into(), b[l].into(), c[l].into()));
+            let scaled: [(u64, bool); 64] = each(active, |l| {
+                divide::div_scale::<F32>(a[l].into(), b[l].into(), c[l].into())
+            });
             let flags = scaled.iter().enumerate().fold(0, |m, (l, s)| m | u64::from(s.1) << l);
             let out = scaled.map(|s| s.0 as u32);
             write_f32(wave, inst, out, env);
@@ -130,7 +131,9 @@ fn max3(a: &V32, b: &V32, c: &V32, env: &Env, active: u64) -> V32 {
 }
 
 fn med3(a: &V32, b: &V32, c: &V32, env: &Env, active: u64) -> V32 {
-    each(active, |l| compare::med3::<F32>(a[l].into(), b[l].into(), c[l].into(), env) as u32)
+    each(active, |l| {
+        compare::med3::<F32>(a[l].into(), b[l].into(), c[l].into(), env) as u32
+    })
 }
 
 /// The dwords that `op_sel` and `op_sel_hi` pick from source `n` for the low and the high result.
@@ -140,7 +143,10 @@ fn dwords(wave: &Wave, inst: &Inst, n: usize) -> (V32, V32) {
     }
     let pair = wave.src_b64(inst, n);
     let pick = |high: bool| -> V32 { pair.map(|v| if high { (v >> 32) as u32 } else { v as u32 }) };
-    (pick(inst.mods.op_sel >> n & 1 != 0), pick(inst.mods.op_sel_hi >> n & 1 != 0))
+    (
+        pick(inst.mods.op_sel >> n & 1 != 0),
+        pick(inst.mods.op_sel_hi >> n & 1 != 0),
+    )
 }
 
 /// `v_pk_{add,mul,fma}_f32`: two f32 operations on register pairs.
@@ -148,7 +154,13 @@ fn packed(wave: &mut Wave, inst: &Inst, env: &Env) -> bool {
     let active = wave.active(inst);
     let source = |n: usize| {
         let (low, high) = dwords(wave, inst, n);
-        let negate = |v: V32, mask: u8| if mask >> n & 1 != 0 { v.map(|x| x ^ 0x8000_0000) } else { v };
+        let negate = |v: V32, mask: u8| {
+            if mask >> n & 1 != 0 {
+                v.map(|x| x ^ 0x8000_0000)
+            } else {
+                v
+            }
+        };
         [negate(low, inst.mods.neg), negate(high, inst.mods.neg_hi)]
     };
     let (a, b, c) = (source(0), source(1), source(2));

@@ -55,7 +55,9 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
         }
         M::v_div_fmas_f64 => {
             let (a, b, c, vcc) = (a(), b(), c(), wave.vcc());
-            each(active, |l| divide::div_fmas::<F64>(a[l], b[l], c[l], vcc >> l & 1 != 0, env))
+            each(active, |l| {
+                divide::div_fmas::<F64>(a[l], b[l], c[l], vcc >> l & 1 != 0, env)
+            })
         }
         M::v_div_scale_f64 => {
             let (a, b, c) = (a(), b(), c());

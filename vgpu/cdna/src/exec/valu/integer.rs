@@ -16,7 +16,13 @@ pub(super) fn words(wave: &mut Wave, inst: &Inst) -> bool {
     let (mut ba, mut bb) = ([0; 64], [0; 64]);
     let a = b32(wave, inst, 0, &mut ba);
     let b = b32(wave, inst, 1, &mut bb);
-    let c = || -> V32 { if inst.src[2] == Operand::None { [0; 64] } else { wave.src_b32(inst, 2) } };
+    let c = || -> V32 {
+        if inst.src[2] == Operand::None {
+            [0; 64]
+        } else {
+            wave.src_b32(inst, 2)
+        }
+    };
     let s = |x: u32| x as i32;
     let wide = |x: u32| i64::from(x);
     let signed = |x: u32| i64::from(x as i32);
@@ -52,10 +58,12 @@ pub(super) fn words(wave: &mut Wave, inst: &Inst) -> bool {
         M::v_mul_lo_u32 => map2(a, b, u32::wrapping_mul),
         M::v_mul_hi_u32 => map2(a, b, int::mul_hi_u32),
         M::v_mul_hi_i32 => map2(a, b, int::mul_hi_i32),
-        M::v_mul_u32_u24 => map2(a, b, |x, y| int::narrow_u32(wide(int::low24(x)) * wide(int::low24(y)), clamp)),
-        M::v_mul_i32_i24 => {
-            map2(a, b, |x, y| int::narrow_i32(i64::from(int::sext24(x)) * i64::from(int::sext24(y)), clamp))
-        }
+        M::v_mul_u32_u24 => map2(a, b, |x, y| {
+            int::narrow_u32(wide(int::low24(x)) * wide(int::low24(y)), clamp)
+        }),
+        M::v_mul_i32_i24 => map2(a, b, |x, y| {
+            int::narrow_i32(i64::from(int::sext24(x)) * i64::from(int::sext24(y)), clamp)
+        }),
         M::v_mul_hi_u32_u24 => map2(a, b, int::mul_hi_u24),
         M::v_mul_hi_i32_i24 => map2(a, b, int::mul_hi_i24),
 
@@ -139,7 +147,11 @@ pub(super) fn carries(wave: &mut Wave, inst: &Inst) -> bool {
         std::array::from_fn(|l| u64::from(a[l]) + u64::from(b[l]) + (carry >> l & 1))
     };
     let sub = |a: &V32, b: &V32, borrow: u64| -> V64 {
-        std::array::from_fn(|l| u64::from(a[l]).wrapping_sub(u64::from(b[l])).wrapping_sub(borrow >> l & 1))
+        std::array::from_fn(|l| {
+            u64::from(a[l])
+                .wrapping_sub(u64::from(b[l]))
+                .wrapping_sub(borrow >> l & 1)
+        })
     };
     let (wide, adds) = match inst.mnemonic {
         M::v_add_co_u32 => (add(a, b, 0), true),
@@ -189,11 +201,15 @@ pub(super) fn halves(wave: &mut Wave, inst: &Inst) -> bool {
         M::v_sub_i16 => map2(&a(), &b(), |x, y| int::narrow_i16(s(x) - s(y), clamp)),
         M::v_mad_legacy_u16 | M::v_mad_u16 => map3(&a(), &b(), &c(), |x: u32, y, z| {
             let sum = u64::from(x) * u64::from(y) + u64::from(z);
-            if clamp { sum.min(0xffff) as u32 } else { sum as u32 & 0xffff }
+            if clamp {
+                sum.min(0xffff) as u32
+            } else {
+                sum as u32 & 0xffff
+            }
         }),
-        M::v_mad_legacy_i16 | M::v_mad_i16 => {
-            map3(&a(), &b(), &c(), |x, y, z| int::narrow_i16(s(x).wrapping_mul(s(y)).saturating_add(s(z)), clamp))
-        }
+        M::v_mad_legacy_i16 | M::v_mad_i16 => map3(&a(), &b(), &c(), |x, y, z| {
+            int::narrow_i16(s(x).wrapping_mul(s(y)).saturating_add(s(z)), clamp)
+        }),
         M::v_min3_u16 => map3(&a(), &b(), &c(), |x: u32, y, z| x.min(y).min(z)),
         M::v_max3_u16 => map3(&a(), &b(), &c(), |x: u32, y, z| x.max(y).max(z)),
         M::v_med3_u16 => map3(&a(), &b(), &c(), int::med3::<u32>),
@@ -205,7 +221,11 @@ pub(super) fn halves(wave: &mut Wave, inst: &Inst) -> bool {
             let c = wave.src_b32(inst, 2);
             let out = map3(&a(), &b(), &c, |x: u32, y, z| {
                 let sum = u64::from(x) * u64::from(y) + u64::from(z);
-                if clamp { sum.min(u32::MAX.into()) as u32 } else { sum as u32 }
+                if clamp {
+                    sum.min(u32::MAX.into()) as u32
+                } else {
+                    sum as u32
+                }
             });
             wave.write_b32(inst, &out);
             return true;
@@ -220,7 +240,9 @@ pub(super) fn halves(wave: &mut Wave, inst: &Inst) -> bool {
         }
         M::v_sat_pk_u8_i16 => {
             let sat = crate::alu::convert::sat_u8;
-            map1(&wave.src_b32(inst, 0), |x: u32| sat(x as u16) | sat((x >> 16) as u16) << 8)
+            map1(&wave.src_b32(inst, 0), |x: u32| {
+                sat(x as u16) | sat((x >> 16) as u16) << 8
+            })
         }
         _ => return false,
     };
@@ -246,7 +268,11 @@ pub(super) fn pairs(wave: &mut Wave, inst: &Inst) -> bool {
             let (a, b, c) = (word(0), word(1), pair(2));
             let unsigned = inst.mnemonic == M::v_mad_u64_u32;
             let sum = |l: usize| {
-                if unsigned { int::mad_u64_u32(a[l], b[l], c[l]) } else { int::mad_i64_i32(a[l], b[l], c[l]) }
+                if unsigned {
+                    int::mad_u64_u32(a[l], b[l], c[l])
+                } else {
+                    int::mad_i64_i32(a[l], b[l], c[l])
+                }
             };
             let mut carry = 0;
             let out = std::array::from_fn(|l| {
@@ -262,10 +288,16 @@ pub(super) fn pairs(wave: &mut Wave, inst: &Inst) -> bool {
             wave.write_mask(inst.sdst, carry & lanes);
             return true;
         }
-        M::v_qsad_pk_u16_u8 => map3(&pair(0), &word(1), &pair(2), |x, y, z| int::qsad(x, y, z, clamp, int::sad4)),
-        M::v_mqsad_pk_u16_u8 => map3(&pair(0), &word(1), &pair(2), |x, y, z| int::qsad(x, y, z, clamp, int::msad4)),
+        M::v_qsad_pk_u16_u8 => map3(&pair(0), &word(1), &pair(2), |x, y, z| {
+            int::qsad(x, y, z, clamp, int::sad4)
+        }),
+        M::v_mqsad_pk_u16_u8 => map3(&pair(0), &word(1), &pair(2), |x, y, z| {
+            int::qsad(x, y, z, clamp, int::msad4)
+        }),
         M::v_mqsad_u32_u8 => {
-            let (Operand::Vgpr(dst), Operand::Vgpr(acc)) = (inst.dst, inst.src[2]) else { return false };
+            let (Operand::Vgpr(dst), Operand::Vgpr(acc)) = (inst.dst, inst.src[2]) else {
+                return false;
+            };
             let (a, b) = (pair(0), word(1));
             let c: [V32; 4] = std::array::from_fn(|i| *wave.v(acc + i as u16));
             let sums: [[u32; 4]; 64] = std::array::from_fn(|l| int::mqsad_u32(a[l], b[l], c.map(|v| v[l]), clamp));
@@ -293,7 +325,9 @@ pub(super) fn moves(wave: &mut Wave, inst: &Inst) -> bool {
             true
         }
         M::v_swap_b32 => {
-            let (Operand::Vgpr(x), Operand::Vgpr(y)) = (inst.dst, inst.src[0]) else { return false };
+            let (Operand::Vgpr(x), Operand::Vgpr(y)) = (inst.dst, inst.src[0]) else {
+                return false;
+            };
             let (old_x, old_y, active) = (*wave.v(x), *wave.v(y), wave.active(inst));
             let out = wave.v_mut(x);
             super::super::operands::for_lanes(active, |l| out[l] = old_y[l]);

@@ -19,16 +19,28 @@ fn half(wave: &Wave, inst: &Inst, n: usize, result: usize) -> V32 {
     if inst.src[n] == Operand::None {
         return [0; 64];
     }
-    let select = if result == 0 { inst.mods.op_sel } else { inst.mods.op_sel_hi };
+    let select = if result == 0 {
+        inst.mods.op_sel
+    } else {
+        inst.mods.op_sel_hi
+    };
     let value = wave.src_b32(inst, n);
-    if select >> n & 1 != 0 { value.map(|v| v >> 16) } else { value.map(|v| v & 0xffff) }
+    if select >> n & 1 != 0 {
+        value.map(|v| v >> 16)
+    } else {
+        value.map(|v| v & 0xffff)
+    }
 }
 
 /// As [`half`], negated where `neg_lo` or `neg_hi` says so.
 fn half_f16(wave: &Wave, inst: &Inst, n: usize, result: usize) -> V32 {
     let value = half(wave, inst, n, result);
     let negate = if result == 0 { inst.mods.neg } else { inst.mods.neg_hi };
-    if negate >> n & 1 != 0 { value.map(|v| v ^ 0x8000) } else { value }
+    if negate >> n & 1 != 0 {
+        value.map(|v| v ^ 0x8000)
+    } else {
+        value
+    }
 }
 
 fn join(low: &V32, high: &V32) -> V32 {
@@ -45,7 +57,14 @@ pub(super) fn integers(wave: &mut Wave, inst: &Inst) -> bool {
         join(&at(0), &at(1))
     };
     let three = |f: &dyn Fn(u32, u32, u32) -> u32| -> V32 {
-        let at = |i| map3(&half(wave, inst, 0, i), &half(wave, inst, 1, i), &half(wave, inst, 2, i), f);
+        let at = |i| {
+            map3(
+                &half(wave, inst, 0, i),
+                &half(wave, inst, 1, i),
+                &half(wave, inst, 2, i),
+                f,
+            )
+        };
         join(&at(0), &at(1))
     };
     let out = match inst.mnemonic {
@@ -89,9 +108,8 @@ pub(super) fn floats(wave: &mut Wave, inst: &Inst) -> bool {
         };
         join(&side(0), &side(1))
     };
-    let extremum = |f: fn(u64, u64, &Env) -> u64| {
-        at(&|a, b, _| each(active, |l| f(a[l].into(), b[l].into(), env) as u32))
-    };
+    let extremum =
+        |f: fn(u64, u64, &Env) -> u64| at(&|a, b, _| each(active, |l| f(a[l].into(), b[l].into(), env) as u32));
     let out = match inst.mnemonic {
         M::v_pk_add_f16 => at(&|a, b, _| float16::add(a, b, env, active)),
         M::v_pk_mul_f16 => at(&|a, b, _| float16::mul(a, b, env, active)),
@@ -152,7 +170,12 @@ pub(super) fn dots(wave: &mut Wave, inst: &Inst) -> bool {
                 c = c.map(|v| v ^ 0x8000_0000);
             }
             let out = each(active, |l| {
-                dot::dot2_f16([a[0][l] as u16, a[1][l] as u16], [b[0][l] as u16, b[1][l] as u16], c[l], env)
+                dot::dot2_f16(
+                    [a[0][l] as u16, a[1][l] as u16],
+                    [b[0][l] as u16, b[1][l] as u16],
+                    c[l],
+                    env,
+                )
             });
             write_f32(wave, inst, out, env);
             return true;
@@ -174,7 +197,11 @@ pub(super) fn mixed(wave: &mut Wave, inst: &Inst) -> bool {
     };
     let (e32, e16) = (&wave.mode.env_f32(), &wave.mode.env_f64());
     let active = wave.active(inst);
-    let (a, b, c) = (mix_source(wave, inst, 0), mix_source(wave, inst, 1), mix_source(wave, inst, 2));
+    let (a, b, c) = (
+        mix_source(wave, inst, 0),
+        mix_source(wave, inst, 1),
+        mix_source(wave, inst, 2),
+    );
     let sum = lanes::fma_f32(&a, &b, &c, e32, active);
     let dx10 = wave.mode.dx10_clamp();
     let Some(shift) = keep_shift else {

@@ -123,7 +123,11 @@ fn mixes_take_f16_or_f32_and_keep_the_other_half() {
 
 #[test]
 fn sixteen_bit_results_zero_or_keep_the_high_half() {
-    assert_eq!(with([0x3c00, 0x3c00, 0], &[0x3e04_0300]), 0x4000, "v_add_f16 v2, v0, v1");
+    assert_eq!(
+        with([0x3c00, 0x3c00, 0], &[0x3e04_0300]),
+        0x4000,
+        "v_add_f16 v2, v0, v1"
+    );
     let mut w = wave();
     *w.v_mut(0) = [0x3c00; 64];
     *w.v_mut(1) = [0x4000; 64];
@@ -177,10 +181,22 @@ fn lanes_count_the_mask_bits_below_them() {
 
 #[test]
 fn assorted_operations() {
-    assert_eq!(with([0x8899_aabb, 0x4455_66f7, 0x0706_0100], &[0xd1ed_0002, 0x040e_0300]), 0x8899_66f7, "v_perm_b32");
-    assert_eq!(with([0xff01_02fe, 0x0101_0101, 10], &[0xd3a8_4002, 0x1c0e_0300]), 10, "v_dot4_i32_i8");
+    assert_eq!(
+        with([0x8899_aabb, 0x4455_66f7, 0x0706_0100], &[0xd1ed_0002, 0x040e_0300]),
+        0x8899_66f7,
+        "v_perm_b32"
+    );
+    assert_eq!(
+        with([0xff01_02fe, 0x0101_0101, 10], &[0xd3a8_4002, 0x1c0e_0300]),
+        10,
+        "v_dot4_i32_i8"
+    );
     assert_eq!(with([0x0042_0000, 0, 0], &[0x7e04_2700]), f(66.0), "v_cvt_f32_ubyte2");
-    assert_eq!(with([f(1.0), f(-65519.9), 0], &[0xd296_0002, 0x0002_0300]), 0xfbff_3c00, "v_cvt_pkrtz_f16_f32");
+    assert_eq!(
+        with([f(1.0), f(-65519.9), 0], &[0xd296_0002, 0x0002_0300]),
+        0xfbff_3c00,
+        "v_cvt_pkrtz_f16_f32"
+    );
     let mut w = wave();
     *w.v_mut(0) = [1; 64];
     *w.v_mut(1) = [2; 64];
