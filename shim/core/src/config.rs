@@ -91,6 +91,8 @@ variables! {
     ROCR: Option<PathBuf> = "REGAUGE_ROCR", "", path;
     #[doc = "Hardware queues that this process may hold on each GPU; a node runs about 24 per GPU at full speed."]
     QUEUES: usize = "REGAUGE_QUEUES", "8", count;
+    #[doc = "The highest capability, times 10, of PTX that is taken from a fat binary without PTX for ours."]
+    HIGHEST_PTX: u32 = "REGAUGE_HIGHEST_PTX", "99", number;
     #[doc = "The program that translates PTX; empty: regauge-ptx-worker beside libcuda.so.1."]
     PTX_WORKER: Option<PathBuf> = "REGAUGE_PTX_WORKER", "", path;
     #[doc = "Whether translated kernels are kept on disk: 1 or 0."]
@@ -108,6 +110,11 @@ fn major_minor(text: &str) -> Option<(u32, u32)> {
             .then(|| part.parse().ok())?
     };
     Some((digits(major)?, digits(minor)?)).filter(|&(major, minor)| major < 1000 && minor < 100)
+}
+
+/// A number.
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok()
 }
 
 /// A number from 1.

@@ -70,6 +70,11 @@ impl<T> Handles<T> {
         self.live().iter().for_each(|entry| f(entry.value()));
     }
 
+    /// As [`Handles::for_each`], with the shared pointer.
+    pub fn for_each_arc(&self, mut f: impl FnMut(&Arc<T>)) {
+        self.live().iter().for_each(|entry| f(entry.value()));
+    }
+
     /// Removes every object that `dead` names.
     pub fn remove_if(&self, mut dead: impl FnMut(&T) -> bool) {
         self.live().retain(|_, object| !dead(object));

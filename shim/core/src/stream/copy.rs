@@ -15,37 +15,15 @@
 use std::sync::Arc;
 
 use super::completion::Completion;
-use super::locate::{self as registry};
+use super::locate::{Place, locate, reachable};
 use super::spans::{Extent, Side, Span, spans};
 use super::staging::{Chunk, LARGEST};
 use super::stream::Stream;
-use crate::abi::{Error, Result};
+use crate::abi::Result;
 use crate::device::Device;
 
 /// Staging buffers one transfer may have on their way: 4 MiB, so that (as recorded) 1 MiB does not wait and 8 MiB does.
 const IN_FLIGHT: usize = 4;
-
-/// What a range of addresses is to a copy.
-#[derive(Clone, Copy, Debug)]
-pub enum Place {
-    /// Memory of a device.
-    Device(&'static Device),
-    /// Host memory that GPUs reach; the number is what must be added to a host address to get theirs.
-    Pinned(u64),
-    /// Host memory that they do not reach.
-    Pageable,
-}
-
-/// Finds out what `[start, start + len)` is.
-///
-/// # Errors
-/// INVALID_VALUE for NULL, or a range that leaves the block it begins in.
-pub fn locate(start: u64, len: u64) -> Result<Place> {
-    if start == 0 {
-        return Err(Error::INVALID_VALUE);
-    }
-    registry::place(start, len)
-}
 
 /// Copies in the order of `stream`. With `wait`, the call returns when the data has arrived, except (as CUDA's synchronous
 /// copies do) between device addresses, where it returns at once.
@@ -64,39 +42,39 @@ pub unsafe fn copy(stream: &Stream, dst: &Side, src: &Side, extent: &Extent, wai
     let spans = spans(dst, src, extent);
     match (to, from) {
         (Place::Device(a), Place::Device(b)) => between_devices(stream, &spans, a, b),
-        (Place::Device(device), Place::Pinned(shift)) => {
-            let shifted: Vec<Span> = spans
-                .iter()
-                .map(|s| Span {
-                    src: s.src.wrapping_add(shift),
-                    ..*s
-                })
-                .collect();
+        (Place::Device(device), Place::Pinned(views)) => {
+            let shifted = shifted(&spans, 0, views.device);
             finish(stream.copy(&shifted, device.agent, device.host, Vec::new())?, wait)
         }
-        (Place::Pinned(shift), Place::Device(device)) => {
-            let shifted: Vec<Span> = spans
-                .iter()
-                .map(|s| Span {
-                    dst: s.dst.wrapping_add(shift),
-                    ..*s
-                })
-                .collect();
+        (Place::Pinned(views), Place::Device(device)) => {
+            let shifted = shifted(&spans, views.device, 0);
             finish(stream.copy(&shifted, device.host, device.agent, Vec::new())?, wait)
         }
         // SAFETY: the caller's promise about pageable memory.
         (Place::Device(device), Place::Pageable) => finish(unsafe { upload(stream, device, &spans) }?, wait),
         // SAFETY: as above.
         (Place::Pageable, Place::Device(device)) => unsafe { download(stream, device, &spans) },
-        _ => {
+        (to, from) => {
             stream.wait_turn()?;
-            for span in &spans {
+            for span in &shifted(&spans, to.host_shift(), from.host_shift()) {
                 // SAFETY: both sides are host memory by the caller's promise; overlap is allowed.
                 unsafe { core::ptr::copy(span.src as *const u8, span.dst as *mut u8, span.len as usize) };
             }
             Ok(())
         }
     }
+}
+
+/// The spans in another view of their memory.
+fn shifted(spans: &[Span], dst: u64, src: u64) -> Vec<Span> {
+    spans
+        .iter()
+        .map(|span| Span {
+            dst: span.dst.wrapping_add(dst),
+            src: span.src.wrapping_add(src),
+            len: span.len,
+        })
+        .collect()
 }
 
 fn finish(last: Option<Arc<Completion>>, wait: bool) -> Result<()> {
@@ -108,7 +86,7 @@ fn finish(last: Option<Arc<Completion>>, wait: bool) -> Result<()> {
 
 /// Copies from device `b` to device `a`.
 fn between_devices(stream: &Stream, spans: &[Span], a: &'static Device, b: &'static Device) -> Result<()> {
-    if a.ordinal != b.ordinal && !registry::reachable(spans, a, b)? {
+    if a.ordinal != b.ordinal && !reachable(spans, a, b) {
         return bounce(stream, spans, a, b);
     }
     stream.copy(spans, a.agent, b.agent, Vec::new()).map(|_| ())
@@ -193,6 +171,23 @@ unsafe fn upload(stream: &Stream, device: &'static Device, spans: &[Span]) -> Re
         sent.extend(stream.copy(&staged, device.agent, device.host, vec![Box::new(chunk)])?);
     }
     Ok(sent.pop())
+}
+
+/// Copies `bytes` to device memory that is not in the registry (a module's variables).
+///
+/// # Errors
+/// As [`copy`].
+pub fn upload_raw(stream: &Stream, device: &'static Device, dst: u64, bytes: &[u8]) -> Result<()> {
+    let span = Span {
+        dst,
+        src: bytes.as_ptr() as u64,
+        len: bytes.len() as u64,
+    };
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: the source is a slice.
+    unsafe { upload(stream, device, &[span]) }.map(|_| ())
 }
 
 /// Copies device memory to pageable host memory; the data has arrived when this returns.

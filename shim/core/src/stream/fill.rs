@@ -8,11 +8,12 @@
 //! [pppp............]  upload   [pppppppp........]  copy   [pppppppppppppppp]  copy
 //! ```
 
-use super::copy::{Place, locate};
+use super::locate::{Place, locate};
 use super::spans::{Extent, Side, Span, spans};
 use super::staging::Chunk;
 use super::stream::Stream;
 use crate::abi::{Error, Result};
+use crate::device::Device;
 
 /// Bytes of the pattern that go up from the host.
 const PATTERN: u64 = 1 << 18;
@@ -28,14 +29,32 @@ pub fn fill(stream: &Stream, side: &Side, extent: &Extent, value: u32, element: 
     }
     let (device, shift) = match locate(side.start, reach)? {
         Place::Device(device) => (device, 0),
-        Place::Pinned(shift) => (stream.device(), shift),
+        Place::Pinned(views) => (stream.device(), views.device),
         Place::Pageable => return Err(Error::INVALID_VALUE),
     };
     let side = Side {
         start: side.start.wrapping_add(shift),
         ..*side
     };
-    let spans = spans(&side, &side, extent);
+    raw(stream, device, &side, extent, value, element)
+}
+
+/// As [`fill`], for memory that `device` reaches at these addresses and that need not be in the registry.
+///
+/// # Errors
+/// As [`fill`].
+pub fn raw(
+    stream: &Stream,
+    device: &'static Device,
+    side: &Side,
+    extent: &Extent,
+    value: u32,
+    element: usize,
+) -> Result<()> {
+    if extent.is_empty() {
+        return Ok(());
+    }
+    let spans = spans(side, side, extent);
     let longest = spans.iter().map(|span| span.len).max().unwrap_or(0).min(PATTERN);
     let mut chunk = Chunk::new(device, longest as usize)?;
     for bytes in chunk.bytes()[..longest as usize].chunks_mut(element) {

@@ -1,16 +1,81 @@
 //! What an address is to a copy.
 
-use super::copy::Place;
+use core::sync::atomic::Ordering;
+
 use super::spans::Span;
 use crate::abi::{Error, Result};
-use crate::device::Device;
+use crate::device::{Device, peer};
+use crate::memory::{self, Kind};
 
-/// Finds out what `[start, start + len)` is. Needs the registry of pointers, which is not there yet.
-pub fn place(_start: u64, _len: u64) -> Result<Place> {
-    Err(Error::NOT_SUPPORTED)
+/// What a range of addresses is to a copy.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// Memory of a device.
+    Device(&'static Device),
+    /// Host memory that GPUs reach.
+    Pinned(Views),
+    /// Host memory that they do not reach, or an address that CUDA does not know.
+    Pageable,
 }
 
-/// Whether the engines of `a` and `b` reach both sides of every span.
-pub fn reachable(_spans: &[Span], _a: &'static Device, _b: &'static Device) -> Result<bool> {
-    Ok(false)
+/// The two views of pinned memory, as what must be added to the address that the application gave.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Views {
+    /// To get the GPUs' address.
+    pub device: u64,
+    /// To get the host's address.
+    pub host: u64,
+}
+
+impl Place {
+    /// Whether the host may touch it.
+    pub fn is_host(&self) -> bool {
+        !matches!(self, Self::Device(_))
+    }
+
+    /// What must be added to get the host's address.
+    pub(super) fn host_shift(&self) -> u64 {
+        match self {
+            Self::Pinned(views) => views.host,
+            _ => 0,
+        }
+    }
+}
+
+/// Finds out what `[start, start + len)` is.
+///
+/// # Errors
+/// INVALID_VALUE for NULL, and for a range that leaves the block it begins in.
+pub fn locate(start: u64, len: u64) -> Result<Place> {
+    if start == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let Some(entry) = memory::lookup(start) else {
+        return Ok(Place::Pageable);
+    };
+    let inside = entry.bytes_left(start) >= len;
+    Ok(match entry.kind {
+        Kind::Host | Kind::Registered if inside => Place::Pinned(Views {
+            device: entry.device_address(start).wrapping_sub(start),
+            host: entry.host_address(start).wrapping_sub(start),
+        }),
+        // Memory that is registered in part only.
+        Kind::Registered if entry.base == entry.device_base || start.wrapping_sub(entry.base) < entry.size => {
+            Place::Pageable
+        }
+        _ if inside && entry.kind.is_device() => Place::Device(entry.context.device),
+        _ => return Err(Error::INVALID_VALUE),
+    })
+}
+
+/// Whether one of the two GPUs may access both sides of the copies: ROCr lets the source's do the work, and it needs access to
+/// the destination's blocks.
+pub fn reachable(spans: &[Span], dst: &Device, src: &Device) -> bool {
+    let granted = dst.readers.load(Ordering::Acquire) & peer::bit(src) != 0;
+    // Memory of another process was attached for its opener only.
+    granted
+        && spans
+            .first()
+            .and_then(|span| memory::lookup(span.dst))
+            .is_some_and(|entry| entry.kind != Kind::Imported)
 }

@@ -132,6 +132,14 @@ impl ContextStreams {
         self.shared.legacy().ok_or(Error::CONTEXT_IS_DESTROYED)
     }
 
+    /// A new stream for the runtime's own use: without a handle, and without a relation to the application's streams.
+    pub fn internal(&self) -> Arc<Stream> {
+        let stream = self.shared.add(Kind::NonBlocking, 0);
+        // Dropped from the list once its work has ended.
+        stream.mark_destroyed();
+        stream
+    }
+
     /// The calling thread's default stream in this context.
     pub fn per_thread(&self) -> Arc<Stream> {
         MINE.with_borrow_mut(|mine| {
@@ -196,6 +204,7 @@ impl ContextStreams {
         if let Err(error) = self.synchronize() {
             log::debug!("a context ends with {error:?}");
         }
+        crate::module::context_ended(self.shared.id);
         STREAMS.remove_if(|stream| stream.owner() == self.shared.id);
         EVENTS.for_each(|event| {
             if event.owner() == self.shared.id {

@@ -12,8 +12,10 @@ mod host;
 mod init;
 mod ipc;
 mod library;
+mod memcpy;
 mod memop;
 mod memory;
+mod memset;
 mod module;
 mod occupancy;
 mod peer;
@@ -49,9 +51,13 @@ pub use ipc::*;
 #[allow(unused_imports)]
 pub use library::*;
 #[allow(unused_imports)]
+pub use memcpy::*;
+#[allow(unused_imports)]
 pub use memop::*;
 #[allow(unused_imports)]
 pub use memory::*;
+#[allow(unused_imports)]
+pub use memset::*;
 #[allow(unused_imports)]
 pub use module::*;
 #[allow(unused_imports)]

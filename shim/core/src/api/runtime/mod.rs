@@ -8,7 +8,9 @@ mod event;
 mod execution;
 mod graph;
 mod library;
+mod memcpy;
 mod memory;
+mod memset;
 mod occupancy;
 mod peer;
 mod pointer;
@@ -36,7 +38,11 @@ pub use graph::*;
 #[allow(unused_imports)]
 pub use library::*;
 #[allow(unused_imports)]
+pub use memcpy::*;
+#[allow(unused_imports)]
 pub use memory::*;
+#[allow(unused_imports)]
+pub use memset::*;
 #[allow(unused_imports)]
 pub use occupancy::*;
 #[allow(unused_imports)]

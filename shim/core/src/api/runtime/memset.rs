@@ -1,0 +1,104 @@
+//! Memory Management: `cudaMemset*`.
+
+use core::ffi::{c_int, c_void};
+
+use super::memcpy::own;
+use super::stream::resolve;
+use crate::abi::{Error, Result, cudaExtent, cudaPitchedPtr, cudaStream_t};
+use crate::stream::Stream;
+use crate::stream::fill::fill;
+use crate::stream::spans::{Extent, Side};
+use crate::streamed;
+
+/// Fills boxes, rows and runs of bytes alike; only the low byte of `value` counts.
+fn set(stream: &Stream, side: &Side, value: c_int, extent: &Extent) -> Result<()> {
+    if extent.is_empty() {
+        return Ok(());
+    }
+    if (extent.height > 1 || extent.depth > 1) && extent.width > side.pitch {
+        return Err(Error::INVALID_VALUE);
+    }
+    fill(stream, side, extent, value as u32 & 0xff, 1)
+}
+
+fn run(stream: &Stream, ptr: *mut c_void, value: c_int, count: usize) -> Result<()> {
+    set(
+        stream,
+        &Side {
+            start: ptr as u64,
+            pitch: 0,
+            slice_height: 0,
+        },
+        value,
+        &Extent::linear(count as u64),
+    )
+}
+
+fn rows(stream: &Stream, ptr: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize) -> Result<()> {
+    let extent = Extent {
+        width: width as u64,
+        height: height as u64,
+        depth: 1,
+    };
+    set(
+        stream,
+        &Side {
+            start: ptr as u64,
+            pitch: pitch as u64,
+            slice_height: extent.height,
+        },
+        value,
+        &extent,
+    )
+}
+
+fn cube(stream: &Stream, pointer: &cudaPitchedPtr, value: c_int, extent: &cudaExtent) -> Result<()> {
+    let extent = Extent {
+        width: extent.width as u64,
+        height: extent.height as u64,
+        depth: extent.depth as u64,
+    };
+    let side = Side {
+        start: pointer.ptr as u64,
+        pitch: pointer.pitch as u64,
+        slice_height: pointer.ysize as u64,
+    };
+    set(stream, &side, value, &extent)
+}
+
+streamed! { runtime
+    /// CUDA Runtime API, Memory Management: `cudaMemset`.
+    fn cudaMemset(ptr: *mut c_void, value: c_int, count: usize), fn cudaMemset_ptds(..) |default| {
+        run(&*own(default)?, ptr, value, count)
+    }
+
+    /// CUDA Runtime API, Memory Management: `cudaMemsetAsync`.
+    fn cudaMemsetAsync(ptr: *mut c_void, value: c_int, count: usize, stream: cudaStream_t),
+    fn cudaMemsetAsync_ptsz(..) |default| {
+        run(&*resolve(stream, default)?, ptr, value, count)
+    }
+
+    /// CUDA Runtime API, Memory Management: `cudaMemset2D`.
+    fn cudaMemset2D(ptr: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize),
+    fn cudaMemset2D_ptds(..) |default| {
+        rows(&*own(default)?, ptr, pitch, value, width, height)
+    }
+
+    /// CUDA Runtime API, Memory Management: `cudaMemset2DAsync`.
+    fn cudaMemset2DAsync(
+        ptr: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize, stream: cudaStream_t,
+    ), fn cudaMemset2DAsync_ptsz(..) |default| {
+        rows(&*resolve(stream, default)?, ptr, pitch, value, width, height)
+    }
+
+    /// CUDA Runtime API, Memory Management: `cudaMemset3D`.
+    fn cudaMemset3D(pointer: cudaPitchedPtr, value: c_int, extent: cudaExtent), fn cudaMemset3D_ptds(..) |default| {
+        cube(&*own(default)?, &pointer, value, &extent)
+    }
+
+    /// CUDA Runtime API, Memory Management: `cudaMemset3DAsync`.
+    fn cudaMemset3DAsync(pointer: cudaPitchedPtr, value: c_int, extent: cudaExtent, stream: cudaStream_t),
+    fn cudaMemset3DAsync_ptsz(..) |default| {
+        cube(&*resolve(stream, default)?, &pointer, value, &extent)
+    }
+}
