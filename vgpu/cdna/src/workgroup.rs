@@ -14,7 +14,7 @@ use crate::{
         code::{Code, FetchError},
         step::{self, Context, Pause},
     },
-    isa::{Inst, decode},
+    isa::decode,
     memory::{Access, FaultReason},
     setup::{POISON, Setup},
     wave::Wave,
@@ -260,7 +260,7 @@ impl Machine<'_> {
             have += 1;
         }
         match decode(self.d.target, &words[..have]) {
-            Ok(inst) => text(&inst),
+            Ok(inst) => inst.to_string(),
             Err(e) => e.to_string(),
         }
     }
@@ -311,12 +311,8 @@ impl Machine<'_> {
             },
             FetchError::Register(inst, why) => Stop::IllegalInstruction {
                 pc,
-                message: format!("`{}` at {pc:#x}: {why} (kernel object {kernel:#x})", text(&inst)),
+                message: format!("`{inst}` at {pc:#x}: {why} (kernel object {kernel:#x})"),
             },
         }
     }
-}
-
-fn text(inst: &Inst) -> String {
-    inst.mnemonic.to_string()
 }

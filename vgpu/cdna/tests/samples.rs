@@ -24,13 +24,9 @@ fn check(target: Target, samples: &str) {
         if usize::from(inst.size) != words.len() * 4 {
             wrong.push(format!("{line}\n    {} bytes", inst.size));
         }
-        let name = text.split(' ').next().unwrap_or_default();
-        let bare = ["_e32", "_e64", "_sdwa", "_dpp"]
-            .iter()
-            .find_map(|s| name.strip_suffix(s))
-            .unwrap_or(name);
-        if inst.mnemonic.name() != bare {
-            wrong.push(format!("{line}\n    {}", inst.mnemonic));
+        let printed = inst.to_string();
+        if printed != text {
+            wrong.push(format!("{line}\n                  {printed}"));
         }
     }
     assert!(lines > 5000, "only {lines} samples");

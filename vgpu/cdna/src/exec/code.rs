@@ -147,12 +147,20 @@ fn family(inst: &Inst) -> Family {
         E::Sop1 | E::Sop2 | E::Sopc | E::Sopk | E::Sopp => Family::Scalar,
         E::Smem => Family::Smem,
         E::Ds => memop::ds(inst.mnemonic).map_or(Family::Unsupported, Family::Ds),
-        E::Flat | E::Global | E::Scratch => memop::vector(inst.mnemonic).map_or(Family::Unsupported, Family::Flat),
-        E::Mubuf | E::Mtbuf => memop::vector(inst.mnemonic).map_or(Family::Unsupported, Family::Buffer),
+        E::Flat | E::Global | E::Scratch => memory(inst).map_or(Family::Unsupported, Family::Flat),
+        E::Mubuf | E::Mtbuf => memory(inst).map_or(Family::Unsupported, Family::Buffer),
         _ => match inst.mnemonic {
             M::v_readlane_b32 | M::v_writelane_b32 | M::v_readfirstlane_b32 => Family::Lane,
             _ => Family::Valu,
         },
+    }
+}
+
+fn memory(inst: &Inst) -> Option<MemOp> {
+    match memop::vector(inst.mnemonic) {
+        // Forms with the lds bit are plain loads that name no destination.
+        Some(MemOp::Load { unit, .. }) if inst.dst == Operand::None => Some(MemOp::LoadLds { unit }),
+        other => other,
     }
 }
 

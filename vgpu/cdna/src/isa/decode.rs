@@ -108,7 +108,7 @@ pub fn decode(target: Target, words: &[u32]) -> Result<Inst, DecodeError> {
         }
         let raw = def.fields.iter().fold(0, |v, f| v | gather(word, f));
         let width: u8 = def.fields.iter().map(|f| f.len).sum();
-        let operand = register(row, def, raw, width).map_or_else(
+        let operand = register(row, def, raw, width, word).map_or_else(
             || constant(row, def, raw, literal, &mut used_literal).map_err(error),
             Ok,
         )?;
@@ -124,7 +124,7 @@ pub fn decode(target: Target, words: &[u32]) -> Result<Inst, DecodeError> {
 }
 
 /// A register operand, or `None` when the code is a constant's or special value's.
-fn register(row: &Row, def: &OperandDef, raw: u32, width: u8) -> Option<Operand> {
+fn register(row: &Row, def: &OperandDef, raw: u32, width: u8, word: u64) -> Option<Operand> {
     use Encoding as E;
     if def.slot == Slot::Imm {
         return None;
@@ -149,7 +149,17 @@ fn register(row: &Row, def: &OperandDef, raw: u32, width: u8) -> Option<Operand>
     if def.v || def.a {
         let has_acc_bit = def.fields.iter().any(|f| f.shift == 9);
         let low = def.fields.iter().filter(|f| f.shift < 9).map(|f| f.len).sum::<u8>();
-        let acc = if has_acc_bit { raw & 0x200 != 0 } else { def.a && !def.v };
+        // One bit of a memory instruction turns all its data operands into AGPRs; the table gives it to one of them.
+        let shared = match row.enc {
+            E::Ds => word >> 25 & 1 != 0,
+            E::Flat | E::Global | E::Scratch | E::Mubuf | E::Mtbuf => word >> 55 & 1 != 0,
+            _ => false,
+        };
+        let acc = match (has_acc_bit, def.a) {
+            (true, _) => raw & 0x200 != 0,
+            (false, true) => !def.v || shared,
+            (false, false) => false,
+        };
         let number = raw & 0xff;
         if low < 9 && (!def.s) || low >= 9 && raw & 0x100 != 0 {
             return Some(Operand::Vgpr(number as u16 + if acc { 256 } else { 0 }));
@@ -332,8 +342,8 @@ fn modifiers(inst: &mut Inst, row: &Row, word: u64) {
         }
         E::Mubuf | E::Mtbuf => {
             inst.imm = bits(0, 12) as i32;
-            let cpol = row.field(word, "cpol");
-            let mut flags = (cpol & 3 | (cpol >> 2) & 4) as u8;
+            let (scc, slc) = if row.enc == E::Mubuf { (15, 17) } else { (53, 54) };
+            let mut flags = (bits(14, 1) | bits(slc, 1) << 1 | bits(scc, 1) << 2) as u8;
             // Cache maintenance instructions share the encoding and have no address.
             if row.has_field("srsrc") {
                 flags |= if bit(12) { Inst::OFFEN } else { 0 } | if bit(13) { Inst::IDXEN } else { 0 };
@@ -367,7 +377,8 @@ fn imply(inst: &mut Inst, row: &Row) {
     if row.enc == E::Vopc {
         inst.dst = VCC;
     }
-    if row.tied {
+    // Sparse matrices accumulate in the destination too, but their third source is the index.
+    if row.tied && row.operand(Slot::Idx).is_none() {
         inst.src[2] = inst.dst;
     }
 }
