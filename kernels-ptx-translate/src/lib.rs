@@ -2,9 +2,13 @@
 //!
 //! Programs that launch kernels hold only [`protocol`] and [`client`]: hostile PTX and LLVM aborts stay in the worker.
 
-pub mod protocol;
-
+pub mod code_object;
+#[cfg(feature = "translator")]
+pub mod comgr;
 #[cfg(feature = "translator")]
 pub mod lower;
+pub mod protocol;
 #[cfg(feature = "translator")]
 pub mod ptx;
+#[cfg(feature = "translator")]
+pub mod translate;
