@@ -39,6 +39,8 @@ fn report(library: Library, index: u32) -> &'static str {
         return "?";
     };
     if REPORTED[library as usize].first(index) {
+        // The line is written before the guard looks at the call, which may be the first one.
+        guard::start();
         let why = if symbol.status == Status::Refuse {
             "not supported on AMD GPUs"
         } else {

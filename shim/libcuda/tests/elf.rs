@@ -1,0 +1,171 @@
+//! The built libraries, read as ELF files: what a linker and a loader see of them.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use common::{exports, from_bench, library, parse, read, root};
+use goblin::elf::dynamic::{DF_1_NODELETE, DT_FLAGS_1, DT_TEXTREL};
+use goblin::elf::sym::{STB_GLOBAL, STT_FUNC, STT_OBJECT, STV_DEFAULT};
+use symbol_versions::{Library, render};
+
+#[test]
+fn exports_are_the_tables_and_nothing_else() {
+    for of in Library::ALL {
+        let bytes = read(&library(of));
+        let mut built = exports(&parse(&bytes));
+        if of == Library::Cuda {
+            for private in [Library::Cudart, Library::Nvml] {
+                let table = built
+                    .remove(&render::private_table(private))
+                    .expect("the private table");
+                assert_eq!(table.kind.0, STT_OBJECT);
+                assert_eq!(table.place.1, 8 * private.table().symbols().len() as u64);
+            }
+        }
+        let expected: BTreeMap<&str, Option<&str>> = of
+            .table()
+            .symbols()
+            .iter()
+            .map(|symbol| (symbol.name, symbol.node))
+            .collect();
+        let found: BTreeMap<&str, Option<&str>> = built
+            .iter()
+            .map(|(name, export)| (name.as_str(), export.node.as_deref()))
+            .collect();
+        assert_eq!(found, expected, "{of:?}");
+        for (name, export) in &built {
+            assert_eq!(export.kind, (STT_FUNC, STB_GLOBAL, STV_DEFAULT), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_runtime_looks_as_nvidias_does() {
+    let theirs = read(&from_bench("REGAUGE_NVIDIA_CUDART"));
+    let ours = read(&library(Library::Cudart));
+    let interface = |bytes: &[u8]| -> BTreeMap<String, _> {
+        exports(&parse(bytes))
+            .into_iter()
+            .map(|(name, export)| (name, (export.kind, export.node)))
+            .collect()
+    };
+    assert_eq!(interface(&ours), interface(&theirs));
+}
+
+#[test]
+fn the_driver_has_every_name_that_nvidias_exports() {
+    let recorded = fs::read_to_string(root().join("tests/oracle/results/driver_symbols.txt")).unwrap();
+    let table = Library::Cuda.table();
+    let missing: Vec<&str> = recorded
+        .split_whitespace()
+        .filter(|name| table.get(name).is_none())
+        .collect();
+    assert!(recorded.lines().count() > 600);
+    assert_eq!(missing, [""; 0]);
+}
+
+/// UCX's code patcher moves the first instructions of an entry point; it knows how to move `mov $imm32,%reg`, and it must not
+/// run into the next function.
+#[test]
+fn entry_points_begin_with_what_ucx_can_move() {
+    const MOV_EAX_0: [u8; 5] = [0xb8, 0, 0, 0, 0];
+    for of in Library::ALL {
+        let bytes = read(&library(of));
+        let elf = parse(&bytes);
+        let mut starts = BTreeSet::new();
+        for (name, export) in exports(&elf)
+            .into_iter()
+            .filter(|(_, export)| export.kind.0 == STT_FUNC)
+        {
+            let (address, size) = export.place;
+            assert!(starts.insert(address), "{name} shares its code with another name");
+            assert!(size >= 20, "{name}: {size} bytes");
+            let segment = elf
+                .program_headers
+                .iter()
+                .find(|header| header.vm_range().contains(&(address as usize)));
+            let segment = segment.expect("a segment that holds the function");
+            let offset = (address - segment.p_vaddr + segment.p_offset) as usize;
+            assert_eq!(bytes[offset..offset + 15], MOV_EAX_0.repeat(3), "{name}");
+        }
+    }
+}
+
+#[test]
+fn names_and_dependencies_are_right() {
+    for of in Library::ALL {
+        let bytes = read(&library(of));
+        let elf = parse(&bytes);
+        assert_eq!(elf.soname, Some(of.soname()));
+        assert!(
+            elf.runpaths.is_empty(),
+            "{of:?}: DT_RUNPATH loses against LD_LIBRARY_PATH"
+        );
+        if of == Library::Cuda {
+            let allowed = [
+                "libc.so.6",
+                "libgcc_s.so.1",
+                "libpthread.so.0",
+                "libdl.so.2",
+                "libm.so.6",
+                "ld-linux-x86-64.so.2",
+            ];
+            for needed in &elf.libraries {
+                assert!(allowed.contains(needed), "{needed}");
+            }
+        } else {
+            assert_eq!(elf.libraries, ["libcuda.so.1"], "{of:?}");
+            assert_eq!(elf.rpaths, ["$ORIGIN"], "{of:?}");
+        }
+    }
+}
+
+#[test]
+fn libcuda_stays_loaded_and_shares_its_text() {
+    let bytes = read(&library(Library::Cuda));
+    let elf = parse(&bytes);
+    let dynamic = elf.dynamic.as_ref().expect("a dynamic section");
+    let flags = dynamic
+        .dyns
+        .iter()
+        .find(|entry| entry.d_tag == DT_FLAGS_1)
+        .map_or(0, |entry| entry.d_val);
+    assert_ne!(flags & DF_1_NODELETE, 0);
+    assert!(dynamic.dyns.iter().all(|entry| entry.d_tag != DT_TEXTREL));
+}
+
+/// A Cray of today has glibc 2.31.
+#[test]
+fn nothing_newer_than_glibc_2_31_is_needed() {
+    for of in Library::ALL {
+        let bytes = read(&library(of));
+        let elf = parse(&bytes);
+        for need in elf.verneed.iter().flatten() {
+            for auxiliary in need.iter() {
+                let version = elf.dynstrtab.get_at(auxiliary.vna_name).unwrap_or_default();
+                let Some(number) = version.strip_prefix("GLIBC_") else {
+                    continue;
+                };
+                let parts: Vec<u32> = number.split('.').map(|part| part.parse().expect("a number")).collect();
+                assert!(
+                    parts <= vec![2, 31],
+                    "{of:?} needs {version}; symbols: {:?} (shim/libcuda/src/old_glibc.rs)",
+                    symbols_at(&elf, auxiliary.vna_other)
+                );
+            }
+        }
+    }
+}
+
+/// The undefined symbols of a version.
+fn symbols_at(elf: &goblin::elf::Elf<'_>, version: u16) -> Vec<String> {
+    let versions = elf.versym.iter().flat_map(|section| section.iter());
+    elf.dynsyms
+        .iter()
+        .zip(versions)
+        .filter(|(_, of)| of.vs_val == version)
+        .map(|(symbol, _)| elf.dynstrtab.get_at(symbol.st_name).unwrap_or_default().to_owned())
+        .collect()
+}
