@@ -180,11 +180,7 @@ impl Printer<'_> {
         }
         for def in row.operands {
             match def.slot {
-                Slot::Vdst | Slot::Vdst1 => {
-                    if def.slot == Slot::Vdst {
-                        out.push(self.plain(def, inst.dst));
-                    }
-                }
+                Slot::Vdst => out.push(self.plain(def, inst.dst)),
                 Slot::Sdst if inst.mnemonic.name().starts_with("s_movreld") => out.push(self.plain(def, inst.dst)),
                 Slot::Sdst if !def.dst => out.push(self.plain(def, inst.src[0])),
                 Slot::Sdst => {
@@ -192,6 +188,10 @@ impl Printer<'_> {
                     out.push(self.plain(def, if second { inst.sdst } else { inst.dst }));
                 }
                 Slot::Src0 if !def.fields.is_empty() => out.push(self.source(def, 0)),
+                // The literal of v_madmk stands before the last source.
+                Slot::Src1 if matches!(inst.src[1], Operand::Const(_)) && row.operand(Slot::Imm).is_some() => {
+                    out.push(self.source(def, 2));
+                }
                 Slot::Src1 if !def.fields.is_empty() => out.push(self.source(def, 1)),
                 Slot::Src2 if !def.fields.is_empty() => out.push(self.source(def, 2)),
                 Slot::Idx => out.push(self.plain(def, inst.src[2])),
@@ -236,7 +236,7 @@ impl Printer<'_> {
         {
             text = format!("sext({text})");
         }
-        if abs >> n & 1 != 0 && has(".abs") || self.is_mix() && abs >> n & 1 != 0 {
+        if abs >> n & 1 != 0 && (has(".abs") || self.is_mix()) {
             text = format!("|{text}|");
         }
         if neg >> n & 1 != 0 && (has(".neg") || self.is_mix()) {
