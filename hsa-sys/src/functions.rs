@@ -4,6 +4,7 @@
 //! without it; the optional set names the release that brought each one, and callers have a fallback.
 
 use core::ffi::{c_char, c_void};
+use std::ffi::OsStr;
 
 use libloading::os::unix::Library;
 
@@ -309,11 +310,15 @@ functions! {
 impl Functions {
     /// Opens ROCr and resolves the table. The library is never closed: other users of the process may hold it.
     ///
+    /// `library` is opened instead of the usual names when it is given.
+    ///
     /// `RTLD_GLOBAL` lets hooks that look ROCr's functions up by name (UCX, libfabric, Cray's GTL) find this one copy.
-    pub fn load() -> Result<Self, LoadError> {
+    pub fn load(library: Option<&OsStr>) -> Result<Self, LoadError> {
         let flags = libc::RTLD_NOW | libc::RTLD_GLOBAL | libc::RTLD_NODELETE;
         let mut why = String::new();
-        for name in LIBRARIES {
+        let usual = LIBRARIES.map(OsStr::new);
+        let names = library.as_ref().map_or(usual.as_slice(), core::slice::from_ref);
+        for name in names {
             // SAFETY: ROCr's constructors have no preconditions.
             match unsafe { Library::open(Some(name), flags) } {
                 Ok(library) => {

@@ -2,7 +2,7 @@
 
 use super::Device;
 use crate::abi::{Error, Result};
-use crate::hsa;
+use crate::{config, hsa};
 
 /// Where an attribute's value comes from.
 enum Value {
@@ -30,8 +30,11 @@ macro_rules! attributes {
     };
 }
 
-/// The capability that programs see, as (major, minor): what the translator covers is closest to it.
-pub const COMPUTE_CAPABILITY: (i32, i32) = (8, 0);
+/// The capability that programs see, as (major, minor). What the translator covers is closest to the default.
+pub fn compute_capability() -> (i32, i32) {
+    let &(major, minor) = config::COMPUTE_CAPABILITY.get();
+    (major.cast_signed(), minor.cast_signed())
+}
 
 /// Bytes of LDS that one workgroup can have.
 pub fn shared_memory_optin(_device: &Device) -> usize {
@@ -113,8 +116,8 @@ attributes! {
     72 MAXIMUM_TEXTURE2D_LINEAR_PITCH = Is(0), "no textures";
     73 MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH = Is(0), "no textures";
     74 MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT = Is(0), "no textures";
-    75 COMPUTE_CAPABILITY_MAJOR = Is(COMPUTE_CAPABILITY.0), "see COMPUTE_CAPABILITY";
-    76 COMPUTE_CAPABILITY_MINOR = Is(COMPUTE_CAPABILITY.1), "see COMPUTE_CAPABILITY";
+    75 COMPUTE_CAPABILITY_MAJOR = Of(|_| compute_capability().0), "see compute_capability";
+    76 COMPUTE_CAPABILITY_MINOR = Of(|_| compute_capability().1), "see compute_capability";
     77 MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH = Is(0), "no textures";
     78 STREAM_PRIORITIES_SUPPORTED = Is(1), "HSA queues have three";
     79 GLOBAL_L1_CACHE_SUPPORTED = Is(1), "vector L1 caches global loads";

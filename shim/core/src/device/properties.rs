@@ -22,7 +22,7 @@ pub fn runtime(device: &Device) -> Result<cudaDeviceProp> {
     properties.maxGridSize = [get(5)?, get(6)?, get(7)?];
     properties.clockRate = get(13)?;
     properties.totalConstMem = size(9)?;
-    (properties.major, properties.minor) = attributes::COMPUTE_CAPABILITY;
+    (properties.major, properties.minor) = attributes::compute_capability();
     properties.textureAlignment = size(14)?;
     properties.texturePitchAlignment = size(51)?;
     properties.deviceOverlap = get(15)?;

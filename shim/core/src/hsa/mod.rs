@@ -14,6 +14,7 @@ mod pool;
 pub mod queue;
 pub mod signal;
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 use hsa_sys as sys;
@@ -24,7 +25,7 @@ pub use ipc::IpcHandle;
 pub use memory::{PointerInfo, PointerType};
 pub use pool::Pool;
 
-use crate::abi;
+use crate::{abi, config};
 
 /// ROCr, opened and initialised, with the agents it shows to this process.
 pub struct Hsa {
@@ -55,7 +56,7 @@ fn raw() -> &'static sys::Functions {
 
 impl Hsa {
     fn start() -> abi::Result<Self> {
-        let functions = sys::Functions::load().map_err(|error| {
+        let functions = sys::Functions::load(config::ROCR.get().as_deref().map(Path::as_os_str)).map_err(|error| {
             log::warn!("no CUDA device: {error}");
             abi::Error::NO_DEVICE
         })?;

@@ -101,8 +101,8 @@ driver! {
     /// CUDA Driver API, Device Management (deprecated): `cuDeviceComputeCapability`.
     fn cuDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: CUdevice) {
         device::get(device)?;
-        conv::write(major, attributes::COMPUTE_CAPABILITY.0)?;
-        conv::write(minor, attributes::COMPUTE_CAPABILITY.1)
+        conv::write(major, attributes::compute_capability().0)?;
+        conv::write(minor, attributes::compute_capability().1)
     }
 
     /// CUDA Driver API, Unified Addressing: `cuDeviceGetPCIBusId`.

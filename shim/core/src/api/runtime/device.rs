@@ -96,7 +96,7 @@ runtime! {
         device::init()?;
         let wanted = conv::read(wanted)?;
         let fits = |device: &&Device| {
-            (wanted.major, wanted.minor) <= attributes::COMPUTE_CAPABILITY
+            (wanted.major, wanted.minor) <= attributes::compute_capability()
                 && wanted.totalGlobalMem as u64 <= device.total_memory()
         };
         conv::write(device, device::all()?.iter().find(fits).map_or(0, |device| device.ordinal))
