@@ -300,6 +300,8 @@ pub fn runtime_primary(device: &'static Device) -> Result<&'static Context> {
         context.activate();
     }
     state.runtime = true;
+    // NVIDIA's runtime counts the devices when it starts, and then answers with the number in forked children, too.
+    crate::fork::note_count_asked();
     context.check().map(|()| context)
 }
 

@@ -132,10 +132,11 @@ pub fn pinned(address: u64) -> Result<Entry> {
         .ok_or(Error::INVALID_VALUE)
 }
 
+const PAGE: usize = 4096;
+
 /// Faults the range's pages in, as pinning would; [`Error::INVALID_VALUE`] for a range that is not mapped, or not writable if
-/// `writable`. Kernels before 5.14 cannot be asked: there ROCr's own answer has to do.
+/// `writable`.
 fn make_present(address: NonNull<u8>, size: usize, writable: bool) -> Result<()> {
-    const PAGE: usize = 4096;
     let start = address.as_ptr().addr() & !(PAGE - 1);
     let end = (address.as_ptr().addr() + size)
         .checked_next_multiple_of(PAGE)
@@ -151,25 +152,38 @@ fn make_present(address: NonNull<u8>, size: usize, writable: bool) -> Result<()>
         return Ok(());
     }
     match std::io::Error::last_os_error().raw_os_error() {
-        // EINVAL: an old kernel, or a mapping of a device, which only ROCr can judge.
-        Some(libc::ENOMEM | libc::EFAULT | libc::EHWPOISON | libc::EACCES) => Err(Error::INVALID_VALUE),
-        Some(libc::EINVAL) if writable && !is_mapped(start, end - start) => Err(Error::INVALID_VALUE),
-        _ => Ok(()),
+        // A kernel before 5.14, a mapping of a device, or a missing permission: the list of mappings tells.
+        Some(libc::EINVAL) => match std::fs::read_to_string("/proc/self/maps") {
+            Ok(maps) if !permits(&maps, start, end, writable) => Err(Error::INVALID_VALUE),
+            // Then ROCr has to judge.
+            _ => Ok(()),
+        },
+        _ => Err(Error::INVALID_VALUE),
     }
 }
 
-/// Whether every page of a range is mapped.
-fn is_mapped(start: usize, size: usize) -> bool {
-    let mut resident = vec![0u8; size.div_ceil(4096).min(1 << 20)];
-    let checked = size.min(resident.len() * 4096);
-    // SAFETY: the vector has a byte for each page of the range that is looked at.
-    unsafe {
-        libc::mincore(
-            core::ptr::with_exposed_provenance_mut(start),
-            checked,
-            resident.as_mut_ptr(),
-        ) == 0
+/// Whether a process with these mappings (the text of `/proc/self/maps`) may read, and write if `writable`, all of a range.
+fn permits(maps: &str, start: usize, end: usize, writable: bool) -> bool {
+    let mut covered = start;
+    for line in maps.lines() {
+        let Some((range, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        let Some((from, to)) = range.split_once('-') else {
+            continue;
+        };
+        let bound = |text| usize::from_str_radix(text, 16).unwrap_or(0);
+        let (from, to) = (bound(from), bound(to));
+        if to <= covered || from >= end {
+            continue;
+        }
+        let allowed = rest.starts_with('r') && (!writable || rest.as_bytes().get(1) == Some(&b'w'));
+        if from > covered || !allowed {
+            return false;
+        }
+        covered = to;
     }
+    covered >= end
 }
 
 /// Whether registered host memory has the same address on the GPUs as on the host. ROCr decides; so one page is tried, once.
@@ -191,4 +205,53 @@ pub fn registered_address_is_same() -> bool {
         let _ = hsa::memory::unlock(address);
         device == address
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_are_read_from_the_mappings() {
+        let maps = "1000-3000 rw-p 00000000 00:00 0\n3000-4000 r--p 00000000 00:00 0 /lib/x\n\
+                    4000-5000 rw-s 00000000 00:00 0\n6000-7000 ---p 00000000 00:00 0\n";
+        for (start, end, writable, expected) in [
+            (0x1000, 0x3000, true, true),
+            (0x2000, 0x4000, true, false),
+            (0x1000, 0x5000, false, true),
+            (0x4000, 0x5000, true, true),
+            (0x4000, 0x6000, false, false),
+            (0x0, 0x2000, false, false),
+            (0x6000, 0x7000, false, false),
+            (0x8000, 0x9000, false, false),
+        ] {
+            assert_eq!(
+                permits(maps, start, end, writable),
+                expected,
+                "{start:#x}..{end:#x} {writable}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_memory_that_can_be_pinned_is_made_present() {
+        let mut page = vec![0u8; 2 * PAGE];
+        assert_eq!(make_present(NonNull::from(&mut page[5]), PAGE, true), Ok(()));
+        let nowhere = NonNull::new(core::ptr::without_provenance_mut::<u8>(PAGE)).unwrap();
+        assert_eq!(make_present(nowhere, PAGE, true), Err(Error::INVALID_VALUE));
+        // SAFETY: a new private mapping.
+        let read_only = unsafe {
+            libc::mmap(
+                core::ptr::null_mut(),
+                PAGE,
+                libc::PROT_READ,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        let read_only = NonNull::new(read_only.cast::<u8>()).unwrap();
+        assert_eq!(make_present(read_only, PAGE, true), Err(Error::INVALID_VALUE));
+        assert_eq!(make_present(read_only, PAGE, false), Ok(()));
+    }
 }

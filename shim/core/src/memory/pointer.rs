@@ -43,6 +43,18 @@ pub fn accessible(entry: &Entry) -> bool {
     }
 }
 
+/// The mapping that holds the block: the pages of registered memory, and for the rest what NVIDIA's driver would map.
+fn mapping(entry: &Entry) -> (u64, u64) {
+    const PAGE: u64 = 4096;
+    match entry.kind {
+        Kind::Registered => {
+            let start = entry.base & !(PAGE - 1);
+            (start, (entry.base + entry.size).next_multiple_of(PAGE) - start)
+        }
+        _ => (entry.base, entry.size.next_multiple_of(MAPPING_GRANULE)),
+    }
+}
+
 /// `cuPointerGetAttribute`'s answer for one attribute of known memory.
 ///
 /// The outer error is for a number that is no attribute; the inner result says whether the single call succeeds: some values
@@ -69,7 +81,7 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
         Attribute::IS_MANAGED => ok(Word(0)),
         Attribute::DEVICE_ORDINAL => ok(Word(entry.context.device.ordinal.cast_unsigned())),
         Attribute::IS_LEGACY_CUDA_IPC_CAPABLE => ok(Word(u32::from(own))),
-        Attribute::RANGE_START_ADDR | Attribute::MAPPING_BASE_ADDR => ok(Long(entry.base)),
+        Attribute::RANGE_START_ADDR => ok(Long(entry.base)),
         Attribute::RANGE_SIZE => ok(Long(entry.size)),
         Attribute::MAPPED => ok(Word(1)),
         // Handles of the virtual memory calls; this memory is not theirs.
@@ -77,10 +89,8 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
         // The amdgpu driver lets network cards register ROCr's blocks.
         Attribute::IS_GPU_DIRECT_RDMA_CAPABLE => ok(Word(u32::from(own))),
         Attribute::ACCESS_FLAGS => ok(Word(3)),
-        Attribute::MAPPING_SIZE => ok(Long(match entry.kind {
-            Kind::Registered => entry.size,
-            _ => entry.size.next_multiple_of(MAPPING_GRANULE),
-        })),
+        Attribute::MAPPING_BASE_ADDR => ok(Long(mapping(entry).0)),
+        Attribute::MAPPING_SIZE => ok(Long(mapping(entry).1)),
         // Recorded as 1 where the device's mask of algorithms is 0, as it is here.
         Attribute::IS_HW_DECOMPRESS_CAPABLE => ok(Word(u32::from(own))),
         _ => Err(Error::INVALID_VALUE),

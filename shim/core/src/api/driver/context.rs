@@ -5,6 +5,7 @@ use core::ffi::{c_int, c_uint};
 use crate::abi::{CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUlimit, Error, Result, conv};
 use crate::device::{self, Context, context};
 use crate::driver;
+use crate::stream::GREATEST_PRIORITY;
 
 /// What `cuCtxGetApiVersion` says of every context (recorded).
 const API_VERSION: c_uint = 3020;
@@ -165,6 +166,14 @@ driver! {
     /// CUDA Driver API, Context Management: `cuCtxSynchronize_v2`.
     fn cuCtxSynchronize_v2(context: CUcontext) {
         given_or_current(context)?.synchronize()
+    }
+
+    /// CUDA Driver API, Context Management: `cuCtxGetStreamPriorityRange`. Either result may be NULL.
+    fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
+        context::current()?;
+        conv::write_if(least, 0);
+        conv::write_if(greatest, GREATEST_PRIORITY);
+        Ok(())
     }
 
     /// CUDA Driver API, Context Management: `cuCtxGetLimit`.

@@ -7,6 +7,7 @@ use crate::abi::{CUlimit, Error, Result, conv, cudaDeviceProp, cudaIpcMemHandle_
 use crate::api::driver::{by_pci_bus_id, export_memory, open_memory, pci_bus_id};
 use crate::device::{self, Device, attributes, context, properties};
 use crate::memory::ipc;
+use crate::stream::GREATEST_PRIORITY;
 use crate::{fork, runtime};
 
 /// `cudaInitDeviceFlagsAreValid`.
@@ -165,6 +166,14 @@ runtime! {
     /// CUDA Runtime API, Device Management: `cudaSetDeviceFlags`.
     fn cudaSetDeviceFlags(flags: c_uint) {
         context::runtime_current()?.set_flags(flags)
+    }
+
+    /// CUDA Runtime API, Device Management: `cudaDeviceGetStreamPriorityRange`. Either result may be NULL.
+    fn cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) {
+        context::runtime_current()?;
+        conv::write_if(least, 0);
+        conv::write_if(greatest, GREATEST_PRIORITY);
+        Ok(())
     }
 
     /// CUDA Runtime API, Device Management: `cudaDeviceGetLimit`.
