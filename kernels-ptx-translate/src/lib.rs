@@ -2,9 +2,14 @@
 //!
 //! Programs that launch kernels hold only [`protocol`] and [`client`]: hostile PTX and LLVM aborts stay in the worker.
 
+pub mod cache;
+pub mod channel;
+pub mod client;
 pub mod code_object;
 #[cfg(feature = "translator")]
 pub mod comgr;
+pub mod config;
+pub mod identity;
 #[cfg(feature = "translator")]
 pub mod lower;
 pub mod protocol;

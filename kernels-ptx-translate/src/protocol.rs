@@ -1,5 +1,19 @@
-//! What crosses the pipe between a CUDA process and the translator worker.
+//! What crosses the socket between a CUDA process and the translator worker.
+//!
+//! A message is JSON for what has structure and a blob for what has size; cache files hold the same:
+//!
+//! ```text
+//! | u32 magic "RGPT" | u32 bytes of JSON | u64 bytes of blob | JSON | blob |     little-endian
+//! ```
+//!
+//! | message | JSON | blob |
+//! |---|---|---|
+//! | client to worker | [`Request`] | the PTX text |
+//! | worker to client | [`Reply`] or [`TranslateError`] | initial data of the module, or the code object |
 
+use std::io::{self, Read};
+
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The GPU to compile for.
@@ -91,7 +105,8 @@ pub struct ModuleInfo {
     pub data_size: u64,
     /// Alignment of the data block.
     pub data_align: u64,
-    /// Initial bytes of the data block (may be shorter than `data_size`: the rest is zero).
+    /// Initial bytes of the data block (may be shorter than `data_size`: the rest is zero). Travels as the blob.
+    #[serde(skip)]
     pub data: Vec<u8>,
     /// Pointers to relocate in it.
     pub relocations: Vec<Relocation>,
@@ -122,7 +137,8 @@ pub struct CompileRequest {
 /// A compiled kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompiledKernel {
-    /// ELF code object with one kernel symbol, `<symbol>.kd`.
+    /// ELF code object with one kernel symbol, `<symbol>.kd`. Travels as the blob.
+    #[serde(skip)]
     pub code_object: Vec<u8>,
     /// Name of the kernel in the code object, without `.kd` (never taken from the application's text).
     pub symbol: String,
@@ -208,3 +224,120 @@ impl core::fmt::Display for TranslateError {
 }
 
 impl std::error::Error for TranslateError {}
+
+/// What the worker is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Describe the module.
+    Inspect,
+    /// Compile one kernel of it.
+    Compile(CompileRequest),
+}
+
+/// What the worker answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// To [`Request::Inspect`].
+    Inspected(ModuleInfo),
+    /// To [`Request::Compile`].
+    Compiled(CompiledKernel),
+}
+
+impl Reply {
+    /// Moves the blob out, for sending.
+    pub fn take_blob(&mut self) -> Vec<u8> {
+        std::mem::take(self.blob())
+    }
+
+    /// Puts a received blob in its place.
+    pub fn put_blob(&mut self, blob: Vec<u8>) {
+        *self.blob() = blob;
+    }
+
+    fn blob(&mut self) -> &mut Vec<u8> {
+        match self {
+            Self::Inspected(info) => &mut info.data,
+            Self::Compiled(kernel) => &mut kernel.code_object,
+        }
+    }
+}
+
+/// First bytes of a message.
+const MAGIC: [u8; 4] = *b"RGPT";
+/// Bytes before the JSON.
+pub const HEADER: usize = 16;
+/// Most JSON a message may hold.
+const MAX_JSON: u32 = 256 << 20;
+/// Most blob a message may hold.
+const MAX_BLOB: u64 = 1 << 30;
+
+fn bad(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+/// The bytes of a message up to its blob, which the caller sends next.
+pub fn encode<T: Serialize>(json: &T, blob_length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; HEADER];
+    serde_json::to_writer(&mut bytes, json)?;
+    let length = u32::try_from(bytes.len() - HEADER).ok().filter(|&n| n <= MAX_JSON);
+    let length = length.ok_or_else(|| bad("the message is too long"))?;
+    if blob_length as u64 > MAX_BLOB {
+        return Err(bad("the blob is too long"));
+    }
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4..8].copy_from_slice(&length.to_le_bytes());
+    bytes[8..16].copy_from_slice(&(blob_length as u64).to_le_bytes());
+    Ok(bytes)
+}
+
+/// Reads one message; `UnexpectedEof` where the stream ends, `InvalidData` for anything that is no message.
+pub fn decode<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<(T, Vec<u8>)> {
+    let mut header = [0u8; HEADER];
+    stream.read_exact(&mut header)?;
+    let [m0, m1, m2, m3, j0, j1, j2, j3, blob @ ..] = header;
+    let json = u32::from_le_bytes([j0, j1, j2, j3]);
+    let blob = u64::from_le_bytes(blob);
+    if [m0, m1, m2, m3] != MAGIC || json > MAX_JSON || blob > MAX_BLOB {
+        return Err(bad("not a message"));
+    }
+    // Grown as it arrives: a length that lies allocates nothing.
+    let mut take = |length: u64| -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        stream.take(length).read_to_end(&mut bytes)?;
+        if (bytes.len() as u64) < length {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        } else {
+            Ok(bytes)
+        }
+    };
+    let json = take(u64::from(json))?;
+    let blob = take(blob)?;
+    Ok((serde_json::from_slice(&json)?, blob))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_survive_the_round_trip_and_damage_is_an_error() {
+        let request = CompileRequest {
+            entry: "k".into(),
+            target: Target::Gfx90a,
+            block: [32, 1, 1],
+            opt_level: 3,
+        };
+        let mut bytes = encode(&Request::Compile(request.clone()), 3).unwrap();
+        bytes.extend(b"ptx");
+        let (back, blob) = decode::<Request>(&mut bytes.as_slice()).unwrap();
+        assert_eq!((back, blob.as_slice()), (Request::Compile(request), &b"ptx"[..]));
+        for length in 0..bytes.len() {
+            assert!(decode::<Request>(&mut &bytes[..length]).is_err(), "{length}");
+        }
+        for at in 0..HEADER {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0xff;
+            assert!(decode::<Request>(&mut damaged.as_slice()).is_err(), "{at}");
+        }
+    }
+}

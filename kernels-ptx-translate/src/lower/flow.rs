@@ -57,7 +57,11 @@ impl<'m, 'a> Flow<'m, 'a> {
         for statement in &body.statements {
             match statement {
                 Statement::Label(label) => {
-                    if ended || blocks.last().is_some_and(|b: &Block<'_, '_>| !b.instructions.is_empty()) {
+                    if ended
+                        || blocks
+                            .last()
+                            .is_some_and(|b: &Block<'_, '_>| !b.instructions.is_empty())
+                    {
                         blocks.push(Block::default());
                         ended = false;
                     }

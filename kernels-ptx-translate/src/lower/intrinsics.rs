@@ -6,12 +6,36 @@
 
 /// Return type and argument types of each intrinsic, sorted by name. `immarg` arguments are marked in the declaration.
 const TABLE: &[(&str, &str, &[&str])] = &[
-    ("llvm.amdgcn.atomic.dec.i32.p0", "i32", &["ptr", "i32", "i32 immarg", "i32 immarg", "i1 immarg"]),
-    ("llvm.amdgcn.atomic.dec.i32.p1", "i32", &["ptr addrspace(1)", "i32", "i32 immarg", "i32 immarg", "i1 immarg"]),
-    ("llvm.amdgcn.atomic.dec.i32.p3", "i32", &["ptr addrspace(3)", "i32", "i32 immarg", "i32 immarg", "i1 immarg"]),
-    ("llvm.amdgcn.atomic.inc.i32.p0", "i32", &["ptr", "i32", "i32 immarg", "i32 immarg", "i1 immarg"]),
-    ("llvm.amdgcn.atomic.inc.i32.p1", "i32", &["ptr addrspace(1)", "i32", "i32 immarg", "i32 immarg", "i1 immarg"]),
-    ("llvm.amdgcn.atomic.inc.i32.p3", "i32", &["ptr addrspace(3)", "i32", "i32 immarg", "i32 immarg", "i1 immarg"]),
+    (
+        "llvm.amdgcn.atomic.dec.i32.p0",
+        "i32",
+        &["ptr", "i32", "i32 immarg", "i32 immarg", "i1 immarg"],
+    ),
+    (
+        "llvm.amdgcn.atomic.dec.i32.p1",
+        "i32",
+        &["ptr addrspace(1)", "i32", "i32 immarg", "i32 immarg", "i1 immarg"],
+    ),
+    (
+        "llvm.amdgcn.atomic.dec.i32.p3",
+        "i32",
+        &["ptr addrspace(3)", "i32", "i32 immarg", "i32 immarg", "i1 immarg"],
+    ),
+    (
+        "llvm.amdgcn.atomic.inc.i32.p0",
+        "i32",
+        &["ptr", "i32", "i32 immarg", "i32 immarg", "i1 immarg"],
+    ),
+    (
+        "llvm.amdgcn.atomic.inc.i32.p1",
+        "i32",
+        &["ptr addrspace(1)", "i32", "i32 immarg", "i32 immarg", "i1 immarg"],
+    ),
+    (
+        "llvm.amdgcn.atomic.inc.i32.p3",
+        "i32",
+        &["ptr addrspace(3)", "i32", "i32 immarg", "i32 immarg", "i1 immarg"],
+    ),
     ("llvm.amdgcn.ballot.i64", "i64", &["i1"]),
     ("llvm.amdgcn.cos.f32", "float", &["float"]),
     ("llvm.amdgcn.ds.bpermute", "i32", &["i32", "i32"]),
@@ -112,8 +136,15 @@ pub struct Signature {
 /// The signature of an intrinsic of the table.
 pub fn signature(name: &str) -> Option<Signature> {
     let at = TABLE.binary_search_by(|row| row.0.cmp(name)).ok()?;
-    let args = TABLE[at].2.iter().map(|a| a.trim_end_matches(" immarg").to_string()).collect();
-    Some(Signature { ret: TABLE[at].1.to_string(), args })
+    let args = TABLE[at]
+        .2
+        .iter()
+        .map(|a| a.trim_end_matches(" immarg").to_string())
+        .collect();
+    Some(Signature {
+        ret: TABLE[at].1.to_string(),
+        args,
+    })
 }
 
 /// The `declare` line of an intrinsic of the table. No attributes: the code generator knows its own.

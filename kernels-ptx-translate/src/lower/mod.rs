@@ -73,8 +73,14 @@ impl Kernel<'_, '_> {
 
     /// Start and size of each `.const` variable in the data block.
     fn const_ranges(&self) -> Vec<(u64, u64)> {
-        let all = self.module.variables.iter().enumerate().filter(|(_, v)| v.space == StateSpace::Const && v.size > 0);
-        all.filter_map(|(at, v)| Some((self.data.offset(VarId(at as u32))?, v.size))).collect()
+        let all = self
+            .module
+            .variables
+            .iter()
+            .enumerate()
+            .filter(|(_, v)| v.space == StateSpace::Const && v.size > 0);
+        all.filter_map(|(at, v)| Some((self.data.offset(VarId(at as u32))?, v.size)))
+            .collect()
     }
 }
 
@@ -104,12 +110,21 @@ fn address_taken(module: &Module<'_>, functions: &[FuncId]) -> Vec<FuncId> {
             }
         }
     }
-    for address in module.variables.iter().filter_map(|v| v.init.as_ref()).flat_map(|init| &init.addresses) {
+    for address in module
+        .variables
+        .iter()
+        .filter_map(|v| v.init.as_ref())
+        .flat_map(|init| &init.addresses)
+    {
         if let Symbol::Function(f) = address.target {
             found.insert(f.0);
         }
     }
-    found.into_iter().map(FuncId).filter(|&f| !module.function(f).is_entry).collect()
+    found
+        .into_iter()
+        .map(FuncId)
+        .filter(|&f| !module.function(f).is_entry)
+        .collect()
 }
 
 /// Functions on a cycle of calls.
@@ -141,10 +156,18 @@ fn recursive(module: &Module<'_>, functions: &[FuncId], address_taken: &[FuncId]
 }
 
 /// Chooses the layout and the largest block.
-fn choose(request: &CompileRequest, max_ntid: Option<[u32; 3]>, demands: Demands) -> Result<(WarpLayout, u32), TranslateError> {
+fn choose(
+    request: &CompileRequest,
+    max_ntid: Option<[u32; 3]>,
+    demands: Demands,
+) -> Result<(WarpLayout, u32), TranslateError> {
     let threads = |b: [u32; 3]| b.iter().fold(1u32, |n, &d| n.saturating_mul(d.max(1)));
     let declared = max_ntid.map_or(1024, threads).min(1024);
-    let known = if request.block == [0; 3] { 0 } else { threads(request.block) };
+    let known = if request.block == [0; 3] {
+        0
+    } else {
+        threads(request.block)
+    };
     if known > declared {
         return Err(TranslateError::BlockTooLarge { max_threads: declared });
     }
@@ -228,11 +251,18 @@ fn assemble(kernel: &Kernel<'_, '_>, max_threads: u32, functions: &str) -> Strin
         text.push_str("@rg_cells = internal addrspace(3) global [256 x i8] undef, align 16\n");
     }
     if functions.contains("@rg_dynamic") {
-        text.push_str(&format!("@rg_dynamic = external addrspace(3) global [0 x i8], align {}\n", shared.align));
+        text.push_str(&format!(
+            "@rg_dynamic = external addrspace(3) global [0 x i8], align {}\n",
+            shared.align
+        ));
     }
     text.push_str(&runtime::text_for(&kernel.uses));
     text.push_str(functions);
-    let lanes = if kernel.layout == WarpLayout::Solo { max_threads.div_ceil(32) * 64 } else { max_threads };
+    let lanes = if kernel.layout == WarpLayout::Solo {
+        max_threads.div_ceil(32) * 64
+    } else {
+        max_threads
+    };
     let float = "\"denormal-fp-math\"=\"ieee,ieee\" \"denormal-fp-math-f32\"=\"ieee,ieee\" \"amdgpu-ieee\"=\"false\" \
                  \"amdgpu-dx10-clamp\"=\"true\" \"amdgpu-unsafe-fp-atomics\"=\"true\"";
     let size = format!("\"uniform-work-group-size\"=\"true\" \"amdgpu-flat-work-group-size\"=\"1,{lanes}\"");

@@ -14,7 +14,20 @@ use crate::ptx::ast::{Body, Instruction, Operand, RegId, Statement};
 fn arithmetic(i: &Instruction<'_>) -> Option<Float> {
     let known = matches!(
         i.opcode,
-        "add" | "sub" | "mul" | "fma" | "mad" | "div" | "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh"
+        "add"
+            | "sub"
+            | "mul"
+            | "fma"
+            | "mad"
+            | "div"
+            | "rcp"
+            | "sqrt"
+            | "rsqrt"
+            | "sin"
+            | "cos"
+            | "lg2"
+            | "ex2"
+            | "tanh"
     );
     let float = Float::of(i.types().last()?)?;
     (known && float != Float::F64 && matches!(i.operands.first(), Some(Operand::Register(_)))).then_some(float)
@@ -28,7 +41,10 @@ pub fn deferred(body: &Body<'_>) -> HashMap<RegId, Float> {
         let kind = arithmetic(i);
         for r in writes(i) {
             let kind = kind.filter(|f| f.bits() == body.register(r).ty.bits());
-            found.entry(r).and_modify(|k| *k = k.filter(|_| *k == kind)).or_insert(kind);
+            found
+                .entry(r)
+                .and_modify(|k| *k = k.filter(|_| *k == kind))
+                .or_insert(kind);
         }
     }
     found.into_iter().filter_map(|(r, k)| Some((r, k?))).collect()

@@ -30,23 +30,51 @@ fn parse(source: &'static str) -> Vec<(&'static str, Helper)> {
     let mut found = Vec::new();
     let mut rest = source;
     while let Some(start) = rest.find("define internal ") {
-        let Some(length) = rest[start..].find("\n}\n") else { break };
+        let Some(length) = rest[start..].find("\n}\n") else {
+            break;
+        };
         let text = &rest[start..start + length + 3];
         rest = &rest[start + length + 3..];
-        let Some((ret, after)) = text["define internal ".len()..].split_once(" @") else { continue };
-        let Some((name, after)) = after.split_once('(') else { continue };
-        let Some((args, _)) = after.split_once(") #") else { continue };
-        let args = args.split(", ").filter_map(|a| a.rsplit_once(" %")).map(|(ty, _)| ty.to_string()).collect();
-        let signature = Signature { ret: ret.to_string(), args };
-        found.push((name, Helper { signature, text, calls: calls(text) }));
+        let Some((ret, after)) = text["define internal ".len()..].split_once(" @") else {
+            continue;
+        };
+        let Some((name, after)) = after.split_once('(') else {
+            continue;
+        };
+        let Some((args, _)) = after.split_once(") #") else {
+            continue;
+        };
+        let args = args
+            .split(", ")
+            .filter_map(|a| a.rsplit_once(" %"))
+            .map(|(ty, _)| ty.to_string())
+            .collect();
+        let signature = Signature {
+            ret: ret.to_string(),
+            args,
+        };
+        found.push((
+            name,
+            Helper {
+                signature,
+                text,
+                calls: calls(text),
+            },
+        ));
     }
     found
 }
 
 /// Every function called in `text`.
 fn calls(text: &'static str) -> Vec<&'static str> {
-    let called = text.lines().filter_map(|l| l.split_once("call ")).filter_map(|(_, rest)| rest.split_once('@'));
-    called.filter_map(|(_, rest)| rest.split_once('(')).map(|(name, _)| name).collect()
+    let called = text
+        .lines()
+        .filter_map(|l| l.split_once("call "))
+        .filter_map(|(_, rest)| rest.split_once('@'));
+    called
+        .filter_map(|(_, rest)| rest.split_once('('))
+        .map(|(name, _)| name)
+        .collect()
 }
 
 /// The signature of a helper.
@@ -93,8 +121,11 @@ mod tests {
                 let ret = head.split_once("call ").unwrap().1.trim();
                 assert_eq!(ret, signature.ret, "{name}: result of {callee}");
                 let args = args.rsplit_once(')').unwrap().0;
-                let types: Vec<_> =
-                    args.split(", ").filter(|a| !a.is_empty()).map(|a| a.rsplit_once(' ').unwrap().0.to_string()).collect();
+                let types: Vec<_> = args
+                    .split(", ")
+                    .filter(|a| !a.is_empty())
+                    .map(|a| a.rsplit_once(' ').unwrap().0.to_string())
+                    .collect();
                 assert_eq!(types, signature.args, "{name}: arguments of {callee}");
                 seen += 1;
             }

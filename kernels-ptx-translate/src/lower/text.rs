@@ -67,16 +67,23 @@ impl Text {
     /// Calls an intrinsic or a helper of the closed tables. The result is empty for `void`.
     pub fn call(&mut self, name: &str, args: &[&str]) -> Val {
         let Some(signature) = intrinsics::signature(name).or_else(|| runtime::signature(name)) else {
-            self.broken.get_or_insert_with(|| format!("{name} is not in the table of functions"));
+            self.broken
+                .get_or_insert_with(|| format!("{name} is not in the table of functions"));
             return "undef".into();
         };
         if signature.args.len() != args.len() {
-            self.broken.get_or_insert_with(|| format!("{name} takes {} arguments, not {}", signature.args.len(), args.len()));
+            self.broken
+                .get_or_insert_with(|| format!("{name} takes {} arguments, not {}", signature.args.len(), args.len()));
         }
         if !self.uses.contains(name) {
             self.uses.insert(name.to_string());
         }
-        let list: Vec<String> = signature.args.iter().zip(args).map(|(ty, v)| format!("{ty} {v}")).collect();
+        let list: Vec<String> = signature
+            .args
+            .iter()
+            .zip(args)
+            .map(|(ty, v)| format!("{ty} {v}"))
+            .collect();
         let list = list.join(", ");
         if signature.ret == "void" {
             self.stmt(format_args!("call void @{name}({list})"));

@@ -27,7 +27,11 @@ fn is_barrier(i: &Instruction<'_>) -> bool {
 
 /// A barrier of an explicit number of threads, or one that only arrives.
 fn is_named(i: &Instruction<'_>) -> bool {
-    let counted = if i.has("red") { i.operands.len() > 3 } else { i.operands.len() > 1 };
+    let counted = if i.has("red") {
+        i.operands.len() > 3
+    } else {
+        i.operands.len() > 1
+    };
     is_barrier(i) && (counted || i.has("arrive"))
 }
 
@@ -67,8 +71,10 @@ pub fn writes(i: &Instruction<'_>) -> Vec<RegId> {
 
 fn has_destination(i: &Instruction<'_>) -> bool {
     match i.opcode {
-        "st" | "red" | "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "membar" | "fence" | "prefetch" | "prefetchu"
-        | "nanosleep" | "applypriority" | "discard" | "cp" | "stmatrix" | "multimem" | "setmaxnreg" => false,
+        "st" | "red" | "bra" | "brx" | "call" | "ret" | "exit" | "trap" | "membar" | "fence" | "prefetch"
+        | "prefetchu" | "nanosleep" | "applypriority" | "discard" | "cp" | "stmatrix" | "multimem" | "setmaxnreg" => {
+            false
+        }
         "bar" | "barrier" => i.has("red"),
         "mbarrier" => !["init", "inval"].iter().any(|m| i.has(m)),
         _ => !matches!(i.operands.first(), Some(Operand::Address(_))),
@@ -78,7 +84,10 @@ fn has_destination(i: &Instruction<'_>) -> bool {
 fn registers(operand: &Operand<'_>, found: &mut Vec<RegId>) {
     match operand {
         Operand::Register(r) | Operand::Not(r) | Operand::Negate(r) | Operand::Part(r, _) => found.push(*r),
-        Operand::Address(Address { base: AddressBase::Register(r), .. }) => found.push(*r),
+        Operand::Address(Address {
+            base: AddressBase::Register(r),
+            ..
+        }) => found.push(*r),
         Operand::Tuple(list) | Operand::Vector(list) => list.iter().for_each(|o| registers(o, found)),
         Operand::Pair(a, b) => {
             registers(a, found);
@@ -91,15 +100,19 @@ fn registers(operand: &Operand<'_>, found: &mut Vec<RegId>) {
 /// Whether what an instruction writes may differ from one warp to another even if its operands do not.
 fn varies(i: &Instruction<'_>) -> bool {
     let special = i.operands.iter().any(|o| match o {
-        Operand::Special(name, _) => {
-            !matches!(*name, "%ntid" | "%nctaid" | "%ctaid" | "%gridid" | "%dynamic_smem_size" | "%total_smem_size")
-        }
+        Operand::Special(name, _) => !matches!(
+            *name,
+            "%ntid" | "%nctaid" | "%ctaid" | "%gridid" | "%dynamic_smem_size" | "%total_smem_size"
+        ),
         _ => false,
     });
     special
         || is_watched_load(i)
         || i.has("local")
-        || matches!(i.opcode, "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" | "call" | "tex" | "mbarrier")
+        || matches!(
+            i.opcode,
+            "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" | "call" | "tex" | "mbarrier"
+        )
 }
 
 /// Functions of `functions` that hold a barrier or call one that does.
@@ -108,7 +121,9 @@ fn with_barriers(module: &Module<'_>, functions: &[FuncId]) -> Result<HashSet<Fu
     loop {
         let before = found.len();
         for &id in functions {
-            let Some(body) = &module.function(id).body else { continue };
+            let Some(body) = &module.function(id).body else {
+                continue;
+            };
             let flow = Flow::of(body)?;
             let mut all = flow.blocks.iter().flat_map(|b| &b.instructions);
             if all.any(|i| is_barrier(i) || callee(i).is_some_and(|f| found.contains(&f))) {
@@ -133,7 +148,9 @@ pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<Demands, Tra
     let barriers = with_barriers(module, functions)?;
     let mut demands = Demands::default();
     for &id in functions {
-        let Some(body) = &module.function(id).body else { continue };
+        let Some(body) = &module.function(id).body else {
+            continue;
+        };
         let flow = Flow::of(body)?;
         let stops = |i: &Instruction<'_>| is_barrier(i) || callee(i).is_some_and(|f| barriers.contains(&f));
         for i in flow.blocks.iter().flat_map(|b| &b.instructions) {
@@ -141,7 +158,11 @@ pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<Demands, Tra
                 demands.named_barriers = true;
             }
             // An indirect call could reach any of them.
-            if i.call.as_ref().is_some_and(|c| matches!(c.callee, Operand::Register(_))) && !barriers.is_empty() {
+            if i.call
+                .as_ref()
+                .is_some_and(|c| matches!(c.callee, Operand::Register(_)))
+                && !barriers.is_empty()
+            {
                 demands.barriers = true;
             }
         }
@@ -158,7 +179,11 @@ fn divergent_barrier(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bo
     let reach = flow.reach();
     let post = flow.post_dominators();
     let n = flow.blocks.len();
-    let has: Vec<bool> = flow.blocks.iter().map(|b| b.instructions.iter().any(|i| stops(i))).collect();
+    let has: Vec<bool> = flow
+        .blocks
+        .iter()
+        .map(|b| b.instructions.iter().any(|i| stops(i)))
+        .collect();
     let leads = |at: usize| at < n && (has[at] || (0..n).any(|b| reach[at][b] && has[b]));
     let mut varying: HashSet<RegId> = HashSet::new();
     let mut split = vec![false; n];
@@ -171,10 +196,13 @@ fn divergent_barrier(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bo
                     varying.extend(writes(i));
                 }
             }
-            let Some(last) = block.instructions.last().filter(|_| block.successors.len() > 1) else { continue };
+            let Some(last) = block.instructions.last().filter(|_| block.successors.len() > 1) else {
+                continue;
+            };
             // An arm that meets no more barriers is a way out: the lanes that take it are simply gone.
             let branches = last.predicate.is_some() || last.opcode == "brx";
-            if branches && reads(last).iter().any(|r| varying.contains(r)) && block.successors.iter().all(|&s| leads(s)) {
+            if branches && reads(last).iter().any(|r| varying.contains(r)) && block.successors.iter().all(|&s| leads(s))
+            {
                 flow.influenced(at, &post).into_iter().for_each(|b| split[b] = true);
             }
         }
@@ -183,15 +211,21 @@ fn divergent_barrier(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bo
         }
     }
     flow.blocks.iter().enumerate().any(|(at, block)| {
-        block.instructions.iter().any(|i| {
-            stops(i) && (split[at] || i.predicate.is_some_and(|p| varying.contains(&p.register)))
-        })
+        block
+            .instructions
+            .iter()
+            .any(|i| stops(i) && (split[at] || i.predicate.is_some_and(|p| varying.contains(&p.register))))
     })
 }
 
 /// A loop without a barrier whose exit depends on a load that another thread may change.
 fn spins(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bool) -> bool {
-    if !flow.blocks.iter().flat_map(|b| &b.instructions).any(|i| is_watched_load(i)) {
+    if !flow
+        .blocks
+        .iter()
+        .flat_map(|b| &b.instructions)
+        .any(|i| is_watched_load(i))
+    {
         return false;
     }
     let reach = flow.reach();
@@ -202,8 +236,10 @@ fn spins(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bool) -> bool 
         if cycle.first() != Some(&head) {
             continue;
         }
-        let inside: Vec<&Instruction<'_>> =
-            cycle.iter().flat_map(|&b| flow.blocks[b].instructions.iter().copied()).collect();
+        let inside: Vec<&Instruction<'_>> = cycle
+            .iter()
+            .flat_map(|&b| flow.blocks[b].instructions.iter().copied())
+            .collect();
         if inside.iter().any(|i| stops(i)) {
             continue;
         }
@@ -239,7 +275,9 @@ fn is_update(i: &Instruction<'_>, inside: &[&Instruction<'_>]) -> bool {
     if i.opcode != "atom" || !i.has("cas") {
         return false;
     }
-    let (Some(expected), found) = (i.operands.get(2), writes(i)) else { return false };
+    let (Some(expected), found) = (i.operands.get(2), writes(i)) else {
+        return false;
+    };
     let mut registers_expected = Vec::new();
     registers(expected, &mut registers_expected);
     let mut derived: HashSet<RegId> = found.into_iter().collect();

@@ -63,18 +63,32 @@ impl<'a> Emit<'_, '_, 'a> {
         } else {
             "monotonic"
         };
-        let failure = if matches!(order, "acq_rel" | "acquire") { "acquire" } else { "monotonic" };
-        let op = ["add", "inc", "dec", "min", "max", "and", "or", "xor", "exch", "cas"].into_iter().find(|m| i.has(m));
+        let failure = if matches!(order, "acq_rel" | "acquire") {
+            "acquire"
+        } else {
+            "monotonic"
+        };
+        let op = ["add", "inc", "dec", "min", "max", "and", "or", "xor", "exch", "cas"]
+            .into_iter()
+            .find(|m| i.has(m));
         let Some(op) = op else { return Err(i.unsupported()) };
         let rmw = match op {
             "cas" => {
-                let Some(other) = other else { return Err(i.unsupported()) };
+                let Some(other) = other else {
+                    return Err(i.unsupported());
+                };
                 let new = self.src(i, other, bits)?;
-                let r = ir!(self.t, "cmpxchg {pt} {p}, i{bits} {v}, i{bits} {new} {scope}{order} {failure}");
+                let r = ir!(
+                    self.t,
+                    "cmpxchg {pt} {p}, i{bits} {v}, i{bits} {new} {scope}{order} {failure}"
+                );
                 return Ok(ir!(self.t, "extractvalue {{ i{bits}, i1 }} {r}, 0"));
             }
             "inc" | "dec" => {
-                let number = pt.strip_prefix("ptr addrspace(").and_then(|s| s.strip_suffix(')')).unwrap_or("0");
+                let number = pt
+                    .strip_prefix("ptr addrspace(")
+                    .and_then(|s| s.strip_suffix(')'))
+                    .unwrap_or("0");
                 let name = format!("llvm.amdgcn.atomic.{op}.i32.p{number}");
                 return Ok(self.t.call(&name, &[p, &v, "2", "2", "false"]));
             }
@@ -87,7 +101,11 @@ impl<'a> Emit<'_, '_, 'a> {
         if ty.is_float() {
             return Err(i.unsupported());
         }
-        Ok(ir!(self.t, "atomicrmw {rmw} {pt} {p}, i{bits} {v} {scope}{order}, align {}", bits / 8))
+        Ok(ir!(
+            self.t,
+            "atomicrmw {rmw} {pt} {p}, i{bits} {v} {scope}{order}, align {}",
+            bits / 8
+        ))
     }
 
     fn float_add(&mut self, i: &Instruction<'a>, ty: ScalarType, space: Space, p: &str, v: &str) -> Result<Val> {
@@ -95,7 +113,11 @@ impl<'a> Emit<'_, '_, 'a> {
         match ty {
             // Hardware does these in memory; on fine-grained host memory it cannot, so system scope retries instead.
             ScalarType::F32 | ScalarType::F64 if !i.has("sys") && (ty == ScalarType::F64 || space == Space::Shared) => {
-                let (l, bits) = if ty == ScalarType::F32 { ("float", 32) } else { ("double", 64) };
+                let (l, bits) = if ty == ScalarType::F32 {
+                    ("float", 32)
+                } else {
+                    ("double", 64)
+                };
                 let f = ir!(self.t, "bitcast i{bits} {v} to {l}");
                 let old = ir!(
                     self.t,
@@ -130,7 +152,11 @@ impl<'a> Emit<'_, '_, 'a> {
                 Ok(e.encode(Float::F64, &s))
             }),
             ScalarType::F16x2 | ScalarType::Bf16x2 => {
-                let f = if ty == ScalarType::F16x2 { Float::F16 } else { Float::Bf16 };
+                let f = if ty == ScalarType::F16x2 {
+                    Float::F16
+                } else {
+                    Float::Bf16
+                };
                 self.retry(i, pt, p, 32, |e, old| {
                     let mut sums = Vec::new();
                     for at in 0..2 {
@@ -166,14 +192,21 @@ impl<'a> Emit<'_, '_, 'a> {
     ) -> Result<Val> {
         let scope = scope(i);
         let slot = self.t.slot(&format!("i{bits}"), 8);
-        let first = ir!(self.t, "load atomic i{bits}, {pt} {p} {scope}monotonic, align {}", bits / 8);
+        let first = ir!(
+            self.t,
+            "load atomic i{bits}, {pt} {p} {scope}monotonic, align {}",
+            bits / 8
+        );
         st!(self.t, "store i{bits} {first}, ptr addrspace(5) {slot}, align 8");
         let (again, done) = (self.t.label(), self.t.label());
         st!(self.t, "br label %{again}");
         self.t.place(&again);
         let old = ir!(self.t, "load i{bits}, ptr addrspace(5) {slot}, align 8");
         let v = new(self, &old)?;
-        let r = ir!(self.t, "cmpxchg {pt} {p}, i{bits} {old}, i{bits} {v} {scope}monotonic monotonic");
+        let r = ir!(
+            self.t,
+            "cmpxchg {pt} {p}, i{bits} {old}, i{bits} {v} {scope}monotonic monotonic"
+        );
         let found = ir!(self.t, "extractvalue {{ i{bits}, i1 }} {r}, 0");
         st!(self.t, "store i{bits} {found}, ptr addrspace(5) {slot}, align 8");
         let ok = ir!(self.t, "extractvalue {{ i{bits}, i1 }} {r}, 1");

@@ -12,10 +12,16 @@ impl<'a> Emit<'_, '_, 'a> {
     pub(super) fn transfer(&mut self, i: &Instruction<'a>, flow: &Flow<'_, 'a>, next: &str) -> Result<()> {
         let label = |label| match flow.at_label.get(&label) {
             Some(at) => Ok(format!("b{at}")),
-            None => Err(TranslateError::InvalidPtx { line: i.line, message: "branch to a label of no code".into() }),
+            None => Err(TranslateError::InvalidPtx {
+                line: i.line,
+                message: "branch to a label of no code".into(),
+            }),
         };
         if i.opcode == "exit" && !self.is_kernel() {
-            return Err(TranslateError::Unsupported { line: i.line, construct: "exit in a function".into() });
+            return Err(TranslateError::Unsupported {
+                line: i.line,
+                construct: "exit in a function".into(),
+            });
         }
         let guard = i.predicate.map(|p| self.guard(p));
         if i.opcode == "brx" {
@@ -34,7 +40,11 @@ impl<'a> Emit<'_, '_, 'a> {
             st!(self.t, "switch i32 {index}, label %{last} [ {cases}]");
             return Ok(());
         }
-        let target = if i.opcode == "bra" { label(flow::branch_target(i)?)? } else { "leave".into() };
+        let target = if i.opcode == "bra" {
+            label(flow::branch_target(i)?)?
+        } else {
+            "leave".into()
+        };
         match guard {
             Some(guard) => st!(self.t, "br i1 {guard}, label %{target}, label %{next}"),
             None => st!(self.t, "br label %{target}"),
@@ -43,7 +53,9 @@ impl<'a> Emit<'_, '_, 'a> {
     }
 
     pub(super) fn call(&mut self, i: &Instruction<'a>) -> Result<()> {
-        let Some(call) = i.call.as_deref() else { return Err(i.unsupported()) };
+        let Some(call) = i.call.as_deref() else {
+            return Err(i.unsupported());
+        };
         match &call.callee {
             Operand::Symbol(Symbol::Function(id), _) => {
                 let id = self.k.definition(*id);
@@ -71,7 +83,10 @@ impl<'a> Emit<'_, '_, 'a> {
             return Err(TranslateError::InvalidPtx { line: i.line, message });
         }
         let size = |p: &Parameter| match *p {
-            Parameter::Variable(id) => (module.variable(id).size.min(1 << 20) as u32, module.variable(id).align.max(4)),
+            Parameter::Variable(id) => (
+                module.variable(id).size.min(1 << 20) as u32,
+                module.variable(id).align.max(4),
+            ),
             Parameter::Register(_, ty) => (ty.bytes(), ty.bytes().max(4)),
         };
         let mut pointers = vec!["ptr addrspace(4) %hid".to_string()];
@@ -95,7 +110,11 @@ impl<'a> Emit<'_, '_, 'a> {
                 _ => {
                     let slot = self.t.slot(&format!("[{bytes} x i8]"), align);
                     let v = self.src(i, operand, bytes * 8)?;
-                    st!(self.t, "store i{} {v}, ptr addrspace(5) {slot}, align {align}", bytes * 8);
+                    st!(
+                        self.t,
+                        "store i{} {v}, ptr addrspace(5) {slot}, align {align}",
+                        bytes * 8
+                    );
                     slot
                 }
             };
@@ -138,8 +157,10 @@ impl<'a> Emit<'_, '_, 'a> {
         let candidates: Vec<FuncId> = candidates.into_iter().filter(fits).collect();
         let (join, bad) = (self.t.label(), self.t.label());
         let labels: Vec<(FuncId, String)> = candidates.into_iter().map(|id| (id, self.t.label())).collect();
-        let cases: String =
-            labels.iter().map(|(id, label)| format!("i64 {}, label %{label} ", function_token(*id))).collect();
+        let cases: String = labels
+            .iter()
+            .map(|(id, label)| format!("i64 {}, label %{label} ", function_token(*id)))
+            .collect();
         st!(self.t, "switch i64 {token}, label %{bad} [ {cases}]");
         let before = self.known.clone();
         for (id, label) in &labels {
@@ -200,7 +221,10 @@ impl<'a> Emit<'_, '_, 'a> {
             }
             _ => {
                 let construct = format!("call of {name}, which this module does not define");
-                return Err(TranslateError::Unsupported { line: i.line, construct });
+                return Err(TranslateError::Unsupported {
+                    line: i.line,
+                    construct,
+                });
             }
         };
         if let (Some((v, bits)), Some(operand)) = (result, call.returns.first()) {

@@ -11,7 +11,9 @@ use crate::ptx::ast::{Instruction, ScalarType};
 impl<'a> Emit<'_, '_, 'a> {
     pub(super) fn convert(&mut self, i: &Instruction<'a>) -> Result<()> {
         let types: Vec<ScalarType> = i.types().collect();
-        let (Some(&to), Some(&from)) = (types.first(), types.get(1)) else { return Err(i.unsupported()) };
+        let (Some(&to), Some(&from)) = (types.first(), types.get(1)) else {
+            return Err(i.unsupported());
+        };
         if i.has("pack") {
             return self.convert_pack(i, to);
         }
@@ -56,8 +58,16 @@ impl<'a> Emit<'_, '_, 'a> {
         let operand = self.operand(i, 1)?;
         let bits = self.float_bits(i, operand, f.bits())?;
         let v = self.decode(f, &bits);
-        let v = if f == Float::F16 { ir!(self.t, "fpext half {v} to float") } else { v };
-        Ok(if i.has("ftz") && f == Float::F32 { self.t.call("rg_ftz_f32", &[&v]) } else { v })
+        let v = if f == Float::F16 {
+            ir!(self.t, "fpext half {v} to float")
+        } else {
+            v
+        };
+        Ok(if i.has("ftz") && f == Float::F32 {
+            self.t.call("rg_ftz_f32", &[&v])
+        } else {
+            v
+        })
     }
 
     fn to_integral(&mut self, i: &Instruction<'a>, s: &str, v: &str) -> Val {
@@ -77,7 +87,11 @@ impl<'a> Emit<'_, '_, 'a> {
 
     fn float_to_int(&mut self, i: &Instruction<'a>, to: ScalarType, f: Float) -> Result<()> {
         let v = self.wide_value(i, f)?;
-        let (l, s) = if f == Float::F64 { ("double", "f64") } else { ("float", "f32") };
+        let (l, s) = if f == Float::F64 {
+            ("double", "f64")
+        } else {
+            ("float", "f32")
+        };
         let nan = ir!(self.t, "fcmp uno {l} {v}, {v}");
         let v = self.to_integral(i, s, &v);
         let (bits, signed) = (to.bits(), to.is_signed());
@@ -85,12 +99,20 @@ impl<'a> Emit<'_, '_, 'a> {
         let width = bits.max(32);
         let mut n = self.t.call(&format!("llvm.{name}.sat.i{width}.{s}"), &[&v]);
         if bits < 32 {
-            let (low, high) = if signed { (-1 << (bits - 1), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+            let (low, high) = if signed {
+                (-1 << (bits - 1), (1 << (bits - 1)) - 1)
+            } else {
+                (0, (1 << bits) - 1)
+            };
             n = self.min_max(false, true, 32, &n, &format!("{low}"));
             n = self.min_max(true, true, 32, &n, &format!("{high}"));
             n = self.resize(&n, 32, bits, false);
         }
-        let of_nan = if f == Float::F64 || bits == 64 { int(1 << (bits - 1), bits) } else { "0".into() };
+        let of_nan = if f == Float::F64 || bits == 64 {
+            int(1 << (bits - 1), bits)
+        } else {
+            "0".into()
+        };
         let n = ir!(self.t, "select i1 {nan}, i{bits} {of_nan}, i{bits} {n}");
         let operand = self.operand(i, 0)?;
         self.dst(i, operand, &n, bits, signed)
@@ -98,7 +120,14 @@ impl<'a> Emit<'_, '_, 'a> {
 
     /// A 64-bit integer as a double that later roundings cannot tell from the exact value (rounded to odd).
     fn odd_double(&mut self, v: &str, signed: bool) -> Val {
-        self.t.call(if signed { "rg_s64_to_f64_odd" } else { "rg_u64_to_f64_odd" }, &[v])
+        self.t.call(
+            if signed {
+                "rg_s64_to_f64_odd"
+            } else {
+                "rg_u64_to_f64_odd"
+            },
+            &[v],
+        )
     }
 
     fn int_to_float(&mut self, i: &Instruction<'a>, to: Float, from: ScalarType) -> Result<()> {
@@ -126,7 +155,12 @@ impl<'a> Emit<'_, '_, 'a> {
                 let high = self.resize(&high, 64, 32, false);
                 let high = ir!(self.t, "{op} i32 {high} to double");
                 let scale = "0x41F0000000000000";
-                self.rounded(round, "v_fma_f64", "double", &[("double", &high), ("double", scale), ("double", &low)])
+                self.rounded(
+                    round,
+                    "v_fma_f64",
+                    "double",
+                    &[("double", &high), ("double", scale), ("double", &low)],
+                )
             }
             Float::F16 | Float::Bf16 => {
                 let wide = self.resize(&v, width, 64, signed);
@@ -136,7 +170,12 @@ impl<'a> Emit<'_, '_, 'a> {
                 return self.result(i, &v, 16);
             }
         };
-        let f = if i.has("sat") { self.t.call(if to == Float::F32 { "rg_sat_f32" } else { "rg_sat_f64" }, &[&f]) } else { f };
+        let f = if i.has("sat") {
+            self.t
+                .call(if to == Float::F32 { "rg_sat_f32" } else { "rg_sat_f64" }, &[&f])
+        } else {
+            f
+        };
         let v = self.encode(to, &f);
         self.result(i, &v, to.bits())
     }
@@ -169,7 +208,11 @@ impl<'a> Emit<'_, '_, 'a> {
         }
         // The largest finite number in place of infinity.
         let m = ir!(self.t, "and i16 {bits}, 32767");
-        let (infinity, largest) = if to == Float::F16 { (0x7c00, 0x7bff) } else { (0x7f80, 0x7f7f) };
+        let (infinity, largest) = if to == Float::F16 {
+            (0x7c00, 0x7bff)
+        } else {
+            (0x7f80, 0x7f7f)
+        };
         let s = ir!(self.t, "and i16 {bits}, -32768");
         let big = ir!(self.t, "or i16 {s}, {largest}");
         let is = ir!(self.t, "icmp eq i16 {m}, {infinity}");
@@ -198,7 +241,11 @@ impl<'a> Emit<'_, '_, 'a> {
         if from == Float::F16 {
             v = ir!(self.t, "fpext half {v} to float");
         }
-        let (mut l, mut s) = if from == Float::F64 { ("double", "f64") } else { ("float", "f32") };
+        let (mut l, mut s) = if from == Float::F64 {
+            ("double", "f64")
+        } else {
+            ("float", "f32")
+        };
         if integral {
             v = self.to_integral(i, s, &v);
         }
@@ -233,7 +280,11 @@ impl<'a> Emit<'_, '_, 'a> {
         }
         let b = self.encode(to, &v);
         // f64 conversions keep a NaN's payload, quieted.
-        if to == Float::F64 || from == Float::F64 { Ok(b) } else { Ok(self.canonical_bits(to, &b)) }
+        if to == Float::F64 || from == Float::F64 {
+            Ok(b)
+        } else {
+            Ok(self.canonical_bits(to, &b))
+        }
     }
 
     /// From single to a packed half type, tf32 or a pair of 8-bit floats.
@@ -246,7 +297,11 @@ impl<'a> Emit<'_, '_, 'a> {
         }
         match (to, Float::of_element(to)) {
             (ScalarType::Tf32, _) if count == 1 => {
-                let v = if i.has("relu") { self.relu("float", &values[0]) } else { values[0].clone() };
+                let v = if i.has("relu") {
+                    self.relu("float", &values[0])
+                } else {
+                    values[0].clone()
+                };
                 let b = ir!(self.t, "bitcast float {v} to i32");
                 let r = if i.has("rna") {
                     self.t.call("rg_tf32_rna", &[&b])
@@ -283,7 +338,11 @@ impl<'a> Emit<'_, '_, 'a> {
         let helper = if to == ScalarType::E4m3x2 { "rg_e4m3" } else { "rg_e5m2" };
         let mut codes = Vec::new();
         for v in [low, high] {
-            let v = if i.has("relu") { self.relu("float", v) } else { v.to_string() };
+            let v = if i.has("relu") {
+                self.relu("float", v)
+            } else {
+                v.to_string()
+            };
             codes.push(self.t.call(helper, &[&v]));
         }
         let h = ir!(self.t, "shl i32 {}, 8", codes[1]);
@@ -308,7 +367,11 @@ impl<'a> Emit<'_, '_, 'a> {
             (ScalarType::F16x2, ScalarType::E4m3x2 | ScalarType::E5m2x2) => {
                 let v = self.src_at(i, 1, 16)?;
                 let v = self.resize(&v, 16, 32, false);
-                let helper = if from == ScalarType::E4m3x2 { "rg_from_e4m3" } else { "rg_from_e5m2" };
+                let helper = if from == ScalarType::E4m3x2 {
+                    "rg_from_e4m3"
+                } else {
+                    "rg_from_e5m2"
+                };
                 let mut halves = Vec::new();
                 for at in 0..2 {
                     let b = self.part(&v, at, 8, false);
@@ -339,7 +402,11 @@ impl<'a> Emit<'_, '_, 'a> {
         });
         let (bits, signed) = narrow.unwrap_or((to.bits(), to.is_signed()));
         let (a, b) = self.two(i, 32)?;
-        let (low, high) = if signed { (-1 << (bits - 1), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) };
+        let (low, high) = if signed {
+            (-1 << (bits - 1), (1 << (bits - 1)) - 1)
+        } else {
+            (0, (1 << bits) - 1)
+        };
         let mut parts = Vec::new();
         for v in [a, b] {
             let v = self.min_max(false, true, 32, &v, &format!("{low}"));

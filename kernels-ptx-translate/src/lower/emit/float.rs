@@ -144,9 +144,7 @@ impl<'a> Emit<'_, '_, 'a> {
             Operand::Immediate(Immediate::Int(n)) if bits == 32 && *n != 0 => {
                 Ok(int(u64::from((*n as i64 as f32).to_bits()), 32))
             }
-            Operand::Immediate(Immediate::Int(n)) if bits == 64 && *n != 0 => {
-                Ok(int((*n as i64 as f64).to_bits(), 64))
-            }
+            Operand::Immediate(Immediate::Int(n)) if bits == 64 && *n != 0 => Ok(int((*n as i64 as f64).to_bits(), 64)),
             _ => self.src(i, operand, bits),
         }
     }
@@ -159,7 +157,11 @@ impl<'a> Emit<'_, '_, 'a> {
             self.store_reg(*r, bits);
             return Ok(());
         }
-        let bits = if f == Float::F64 { bits.to_string() } else { self.canonical_bits(f, bits) };
+        let bits = if f == Float::F64 {
+            bits.to_string()
+        } else {
+            self.canonical_bits(f, bits)
+        };
         self.result(i, &bits, f.bits())
     }
 
@@ -170,7 +172,9 @@ impl<'a> Emit<'_, '_, 'a> {
             _ => {}
         }
         let mut types = i.types();
-        let Some(ty) = types.next_back() else { return Err(i.unsupported()) };
+        let Some(ty) = types.next_back() else {
+            return Err(i.unsupported());
+        };
         // `add.f32.f16`: operands of another type than the result.
         if types.next_back().is_some() {
             return Err(i.unsupported());
@@ -184,7 +188,9 @@ impl<'a> Emit<'_, '_, 'a> {
             let v = self.arithmetic(i, f, &args)?;
             return self.float_result(i, f, &v);
         }
-        let Some(f) = Float::of_element(ty) else { return Err(i.unsupported()) };
+        let Some(f) = Float::of_element(ty) else {
+            return Err(i.unsupported());
+        };
         let (bits, each) = (ty.bits(), f.bits());
         let mut whole = Vec::new();
         for operand in &i.operands[1..] {
@@ -194,7 +200,11 @@ impl<'a> Emit<'_, '_, 'a> {
         for at in 0..bits / each {
             let mut args = Vec::new();
             for w in &whole {
-                let w = if at == 0 { w.clone() } else { ir!(self.t, "lshr i{bits} {w}, {}", at * each) };
+                let w = if at == 0 {
+                    w.clone()
+                } else {
+                    ir!(self.t, "lshr i{bits} {w}, {}", at * each)
+                };
                 let w = self.resize(&w, bits, each, false);
                 args.push(self.decode(f, &w));
             }
@@ -259,8 +269,15 @@ impl<'a> Emit<'_, '_, 'a> {
         }
         let mut v = match i.opcode {
             "mul" if f == Float::Bf16 => self.t.call("rg_fma_bf16_odd", &[&args[0], &args[1], "-0.0"]),
-            "add" | "sub" | "mul" if round == Round::Nearest => ir!(self.t, "f{} {l} {}, {}", i.opcode, args[0], args[1]),
-            "add" | "mul" => self.rounded(round, &format!("v_{}_{s}", i.opcode), l, &[(l, &args[0]), (l, &args[1])]),
+            "add" | "sub" | "mul" if round == Round::Nearest => {
+                ir!(self.t, "f{} {l} {}, {}", i.opcode, args[0], args[1])
+            }
+            "add" | "mul" => self.rounded(
+                round,
+                &format!("v_{}_{s}", i.opcode),
+                l,
+                &[(l, &args[0]), (l, &args[1])],
+            ),
             "sub" => {
                 let n = ir!(self.t, "fneg {l} {}", args[1]);
                 self.rounded(round, &format!("v_add_{s}"), l, &[(l, &args[0]), (l, &n)])
@@ -275,7 +292,11 @@ impl<'a> Emit<'_, '_, 'a> {
             }
             "div" | "rcp" => {
                 let one = "1.0".to_string();
-                let (a, b) = if i.opcode == "rcp" { (&one, &args[0]) } else { (&args[0], &args[1]) };
+                let (a, b) = if i.opcode == "rcp" {
+                    (&one, &args[0])
+                } else {
+                    (&args[0], &args[1])
+                };
                 self.quotient(i, f, round, a, b)?
             }
             "sqrt" => self.root(i, f, round, &args[0])?,
@@ -328,7 +349,11 @@ impl<'a> Emit<'_, '_, 'a> {
                 } else {
                     self.t.call("rg_rcp_f32", &[b])
                 };
-                if a == "1.0" { r } else { self.approximate_product(i, a, b, &r) }
+                if a == "1.0" {
+                    r
+                } else {
+                    self.approximate_product(i, a, b, &r)
+                }
             }
             Float::F64 if i.has("approx") => {
                 let v = self.t.call("rg_high_f64", &[b]);
@@ -414,7 +439,11 @@ impl<'a> Emit<'_, '_, 'a> {
 
     /// `rsqrt.approx.f64`: the low word of the result is zero.
     fn gross(&mut self, i: &Instruction<'a>, a: &str) -> Val {
-        let a = if i.has("ftz") { self.t.call("rg_ftz_f64", &[a]) } else { a.to_string() };
+        let a = if i.has("ftz") {
+            self.t.call("rg_ftz_f64", &[a])
+        } else {
+            a.to_string()
+        };
         let a = self.t.call("rg_high_f64", &[&a]);
         let s = self.t.call("rg_sqrt_f64", &[&a]);
         let v = ir!(self.t, "fdiv double 1.0, {s}");
@@ -433,14 +462,22 @@ impl<'a> Emit<'_, '_, 'a> {
             ("lg2", true) => self.t.call("llvm.log2.f32", &[&w]),
             (op, _) => self.t.call(&format!("rg_{op}_f32"), &[&w]),
         };
-        Ok(if f == Float::F16 { ir!(self.t, "fptrunc float {v} to half") } else { v })
+        Ok(if f == Float::F16 {
+            ir!(self.t, "fptrunc float {v} to half")
+        } else {
+            v
+        })
     }
 
     /// min and max: the number wins over a NaN (`.NaN`: the NaN wins), -0 is less than +0.
     fn extremum(&mut self, i: &Instruction<'a>, f: Float, a: &str, b: &str) -> Val {
         // Half precision is exact in single.
         let (mut x, mut y) = (a.to_string(), b.to_string());
-        let (l, s) = if f == Float::F64 { ("double", "f64") } else { ("float", "f32") };
+        let (l, s) = if f == Float::F64 {
+            ("double", "f64")
+        } else {
+            ("float", "f32")
+        };
         if f == Float::F16 {
             x = ir!(self.t, "fpext half {x} to float");
             y = ir!(self.t, "fpext half {y} to float");
@@ -465,7 +502,11 @@ impl<'a> Emit<'_, '_, 'a> {
             let nan = ir!(self.t, "fcmp uno {l} {x}, {y}");
             v = ir!(self.t, "select i1 {nan}, {l} 0x7FF8000000000000, {l} {v}");
         }
-        if f == Float::F16 { ir!(self.t, "fptrunc float {v} to half") } else { v }
+        if f == Float::F16 {
+            ir!(self.t, "fptrunc float {v} to half")
+        } else {
+            v
+        }
     }
 
     fn testp(&mut self, i: &Instruction<'a>) -> Result<()> {
@@ -594,7 +635,11 @@ impl<'a> Emit<'_, '_, 'a> {
 
     /// `.f16x2` and `.bf16x2`: `setp` gives the low result and the high one, `set` both halves of a word.
     fn compare_packed(&mut self, i: &Instruction<'a>, f: Float, a: &str, b: &str, q: Option<&str>) -> Result<()> {
-        let ty = if f == Float::F16 { ScalarType::F16 } else { ScalarType::Bf16 };
+        let ty = if f == Float::F16 {
+            ScalarType::F16
+        } else {
+            ScalarType::Bf16
+        };
         let mut found = Vec::new();
         for at in 0..2 {
             let (x, y) = (self.half_of(a, at), self.half_of(b, at));
@@ -624,7 +669,11 @@ impl<'a> Emit<'_, '_, 'a> {
 
     /// Half `at` of a word, 16 bits.
     pub(super) fn half_of(&mut self, v: &str, at: u32) -> Val {
-        let v = if at == 0 { v.to_string() } else { ir!(self.t, "lshr i32 {v}, 16") };
+        let v = if at == 0 {
+            v.to_string()
+        } else {
+            ir!(self.t, "lshr i32 {v}, 16")
+        };
         self.resize(&v, 32, 16, false)
     }
 
@@ -637,7 +686,9 @@ impl<'a> Emit<'_, '_, 'a> {
             return self.result(i, &v, bits);
         }
         let mut types = i.types();
-        let (Some(to), Some(by)) = (types.next(), types.next()) else { return Err(i.unsupported()) };
+        let (Some(to), Some(by)) = (types.next(), types.next()) else {
+            return Err(i.unsupported());
+        };
         let bits = to.bits();
         let (a, b) = self.two(i, bits)?;
         let c = self.src_at(i, 3, 32)?;

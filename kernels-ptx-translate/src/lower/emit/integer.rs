@@ -47,7 +47,11 @@ impl<'a> Emit<'_, '_, 'a> {
             "min" | "max" => {
                 let (a, b) = self.two(i, bits)?;
                 let v = self.min_max(i.opcode == "min", signed, bits, &a, &b);
-                if i.has("relu") { self.min_max(false, true, bits, &v, "0") } else { v }
+                if i.has("relu") {
+                    self.min_max(false, true, bits, &v, "0")
+                } else {
+                    v
+                }
             }
             "sad" => {
                 let (a, b) = self.two(i, bits)?;
@@ -135,15 +139,21 @@ impl<'a> Emit<'_, '_, 'a> {
     fn chain(&mut self, i: &Instruction<'a>, sub: bool, with: bool, a: &str, b: &str, bits: u32) -> Val {
         let op = if sub { "sub" } else { "add" };
         let mut v = ir!(self.t, "{op} i{bits} {a}, {b}");
-        let mut out =
-            if sub { ir!(self.t, "icmp ult i{bits} {a}, {b}") } else { ir!(self.t, "icmp ult i{bits} {v}, {a}") };
+        let mut out = if sub {
+            ir!(self.t, "icmp ult i{bits} {a}, {b}")
+        } else {
+            ir!(self.t, "icmp ult i{bits} {v}, {a}")
+        };
         if with {
             let slot = self.carry_slot();
             let c = ir!(self.t, "load i1, ptr addrspace(5) {slot}, align 1");
             let c = ir!(self.t, "zext i1 {c} to i{bits}");
             let w = ir!(self.t, "{op} i{bits} {v}, {c}");
-            let o =
-                if sub { ir!(self.t, "icmp ult i{bits} {v}, {c}") } else { ir!(self.t, "icmp ult i{bits} {w}, {v}") };
+            let o = if sub {
+                ir!(self.t, "icmp ult i{bits} {v}, {c}")
+            } else {
+                ir!(self.t, "icmp ult i{bits} {w}, {v}")
+            };
             out = ir!(self.t, "or i1 {out}, {o}");
             v = w;
         }
@@ -185,7 +195,9 @@ impl<'a> Emit<'_, '_, 'a> {
     /// High half of a product.
     fn mul_hi(&mut self, a: &str, b: &str, bits: u32, signed: bool) -> Val {
         if bits == 64 {
-            return self.t.call(if signed { "rg_mulhi_s64" } else { "rg_mulhi_u64" }, &[a, b]);
+            return self
+                .t
+                .call(if signed { "rg_mulhi_s64" } else { "rg_mulhi_u64" }, &[a, b]);
         }
         let wide = bits * 2;
         let a = self.resize(a, bits, wide, signed);
@@ -253,7 +265,11 @@ impl<'a> Emit<'_, '_, 'a> {
             let odd = ir!(self.t, "or i1 {z}, {m}");
             let safe = ir!(self.t, "select i1 {odd}, i{bits} 1, i{bits} {b}");
             let q = ir!(self.t, "{} i{bits} {a}, {safe}", if rem { "srem" } else { "sdiv" });
-            let by_minus_one = if rem { "0".to_string() } else { ir!(self.t, "sub i{bits} 0, {a}") };
+            let by_minus_one = if rem {
+                "0".to_string()
+            } else {
+                ir!(self.t, "sub i{bits} 0, {a}")
+            };
             ir!(self.t, "select i1 {m}, i{bits} {by_minus_one}, i{bits} {q}")
         } else {
             let safe = ir!(self.t, "select i1 {z}, i{bits} 1, i{bits} {b}");
@@ -300,7 +316,9 @@ impl<'a> Emit<'_, '_, 'a> {
         let left = i.has("l");
         if i.has("wrap") {
             // The intrinsics take the amount modulo 32.
-            return Ok(self.t.call(if left { "llvm.fshl.i32" } else { "llvm.fshr.i32" }, &[&b, &a, &n]));
+            return Ok(self
+                .t
+                .call(if left { "llvm.fshl.i32" } else { "llvm.fshr.i32" }, &[&b, &a, &n]));
         }
         let n = self.t.call("llvm.umin.i32", &[&n, "32"]);
         let n = self.resize(&n, 32, 64, false);
@@ -419,7 +437,9 @@ impl<'a> Emit<'_, '_, 'a> {
     fn lop3(&mut self, i: &Instruction<'a>) -> Result<()> {
         let (a, b) = self.two(i, 32)?;
         let c = self.src_at(i, 3, 32)?;
-        let Operand::Immediate(lut) = self.operand(i, 4)? else { return Err(i.unsupported()) };
+        let Operand::Immediate(lut) = self.operand(i, 4)? else {
+            return Err(i.unsupported());
+        };
         let lut = immediate_bits(*lut, 32) as u32;
         let (one, zero) = (lut >> 4 & 15, lut & 15);
         let base = self.lut2(zero, &b, &c);
@@ -445,7 +465,9 @@ impl<'a> Emit<'_, '_, 'a> {
 
     fn prmt(&mut self, i: &Instruction<'a>) -> Result<Val> {
         let (a, b) = self.two(i, 32)?;
-        let mode = ["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"].into_iter().find(|m| i.has(m));
+        let mode = ["f4e", "b4e", "rc8", "ecl", "ecr", "rc16"]
+            .into_iter()
+            .find(|m| i.has(m));
         let Some(mode) = mode else {
             if let Operand::Immediate(sel) = self.operand(i, 3)?
                 && immediate_bits(*sel, 32) & 0x8888 == 0
@@ -479,7 +501,12 @@ impl<'a> Emit<'_, '_, 'a> {
     /// Part `at` of `bits` bits of a word, extended to 32 bits.
     pub(super) fn part(&mut self, v: &str, at: u32, bits: u32, signed: bool) -> Val {
         let up = ir!(self.t, "shl i32 {v}, {}", 32 - bits * (at + 1));
-        ir!(self.t, "{} i32 {up}, {}", if signed { "ashr" } else { "lshr" }, 32 - bits)
+        ir!(
+            self.t,
+            "{} i32 {up}, {}",
+            if signed { "ashr" } else { "lshr" },
+            32 - bits
+        )
     }
 
     fn dot(&mut self, i: &Instruction<'a>) -> Result<Val> {

@@ -16,7 +16,11 @@ use crate::ptx::ast::{Instruction, Operand, ScalarType};
 
 impl<'a> Emit<'_, '_, 'a> {
     pub(super) fn matrix(&mut self, i: &Instruction<'a>) -> Result<()> {
-        if i.opcode == "movmatrix" { self.movmatrix(i) } else { self.mma(i) }
+        if i.opcode == "movmatrix" {
+            self.movmatrix(i)
+        } else {
+            self.mma(i)
+        }
     }
 
     fn vector<'i>(&self, i: &'i Instruction<'a>, at: usize) -> Result<&'i [Operand<'a>]> {
@@ -66,7 +70,9 @@ impl<'a> Emit<'_, '_, 'a> {
 
     fn mma(&mut self, i: &Instruction<'a>) -> Result<()> {
         let types: Vec<ScalarType> = i.types().collect();
-        let &[td, ta, tb, tc] = types.as_slice() else { return Err(i.unsupported()) };
+        let &[td, ta, tb, tc] = types.as_slice() else {
+            return Err(i.unsupported());
+        };
         let integer = ta.is_integer();
         let element_ok = matches!(
             ta,
@@ -128,7 +134,11 @@ impl<'a> Emit<'_, '_, 'a> {
                                 let p = ir!(self.t, "mul i32 {x}, {y}");
                                 ir!(self.t, "add i32 {sum}, {p}")
                             } else {
-                                let name = if acc == Float::F64 { "llvm.fma.f64" } else { "llvm.fma.f32" };
+                                let name = if acc == Float::F64 {
+                                    "llvm.fma.f64"
+                                } else {
+                                    "llvm.fma.f32"
+                                };
                                 self.t.call(name, &[&x, &y, sum])
                             };
                         }
@@ -185,7 +195,11 @@ impl<'a> Emit<'_, '_, 'a> {
             return Err(i.unsupported());
         }
         let (p, pt) = self.pointer_at(i, 1, Space::of(i))?;
-        let p = if pt == "ptr" { ir!(self.t, "addrspacecast ptr {p} to ptr addrspace(3)") } else { p };
+        let p = if pt == "ptr" {
+            ir!(self.t, "addrspacecast ptr {p} to ptr addrspace(3)")
+        } else {
+            p
+        };
         let row = ir!(self.t, "ptrtoint ptr addrspace(3) {p} to i32");
         let lane = self.t.call("rg_lane", &[]);
         let g = ir!(self.t, "lshr i32 {lane}, 2");

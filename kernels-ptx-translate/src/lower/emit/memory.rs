@@ -124,19 +124,33 @@ impl<'a> Emit<'_, '_, 'a> {
             }
             AddressBase::Absolute => "0".into(),
         };
-        let offset = if matches!(address.base, AddressBase::Symbol(_)) { 0 } else { offset };
+        let offset = if matches!(address.base, AddressBase::Symbol(_)) {
+            0
+        } else {
+            offset
+        };
         let ty = match space {
             // A kernel's parameters are in memory, a function's on the stack.
-            Space::Param if self.is_kernel() && matches!(address.base, AddressBase::Register(_)) => Space::Const.pointer(),
+            Space::Param if self.is_kernel() && matches!(address.base, AddressBase::Register(_)) => {
+                Space::Const.pointer()
+            }
             _ => space.pointer(),
         };
         if matches!(space, Space::Shared) || ty == Space::Local.pointer() {
             let v = self.resize(&v, 64, 32, false);
-            let v = if offset == 0 { v } else { ir!(self.t, "add i32 {v}, {}", offset as i32) };
+            let v = if offset == 0 {
+                v
+            } else {
+                ir!(self.t, "add i32 {v}, {}", offset as i32)
+            };
             return Ok((ir!(self.t, "inttoptr i32 {v} to {ty}"), ty));
         }
         let p = ir!(self.t, "inttoptr i64 {v} to {ty}");
-        let p = if offset == 0 { p } else { ir!(self.t, "getelementptr i8, {ty} {p}, i64 {offset}") };
+        let p = if offset == 0 {
+            p
+        } else {
+            ir!(self.t, "getelementptr i8, {ty} {p}, i64 {offset}")
+        };
         Ok((p, ty))
     }
 
@@ -152,7 +166,11 @@ impl<'a> Emit<'_, '_, 'a> {
         } else {
             return None;
         };
-        let volatile = if i.has("volatile") || i.has("mmio") || i.has("cv") { "volatile " } else { "" };
+        let volatile = if i.has("volatile") || i.has("mmio") || i.has("cv") {
+            "volatile "
+        } else {
+            ""
+        };
         if bits > 64 {
             return Some(("volatile ".into(), String::new()));
         }
@@ -172,7 +190,9 @@ impl<'a> Emit<'_, '_, 'a> {
             let v = ir!(self.t, "load {how}i{bits}, {pt} {p}{order}, align {}", bits / 8);
             return self.dst(i, destination, &v, bits, signed);
         }
-        let Operand::Vector(list) = destination else { return Err(i.unsupported()) };
+        let Operand::Vector(list) = destination else {
+            return Err(i.unsupported());
+        };
         if list.len() != n as usize {
             return Err(i.unsupported());
         }
@@ -207,7 +227,9 @@ impl<'a> Emit<'_, '_, 'a> {
             st!(self.t, "store {how}i{bits} {v}, {pt} {p}{order}, align {}", bits / 8);
             return Ok(());
         }
-        let Operand::Vector(list) = value else { return Err(i.unsupported()) };
+        let Operand::Vector(list) = value else {
+            return Err(i.unsupported());
+        };
         if list.len() != n as usize {
             return Err(i.unsupported());
         }
@@ -226,7 +248,11 @@ impl<'a> Emit<'_, '_, 'a> {
         for (at, v) in values.iter().enumerate() {
             whole = ir!(self.t, "insertelement <{n} x i{bits}> {whole}, i{bits} {v}, i32 {at}");
         }
-        st!(self.t, "store <{n} x i{bits}> {whole}, {pt} {p}, align {}", n * bits / 8);
+        st!(
+            self.t,
+            "store <{n} x i{bits}> {whole}, {pt} {p}, align {}",
+            n * bits / 8
+        );
         Ok(())
     }
 

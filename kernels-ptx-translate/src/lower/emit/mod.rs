@@ -96,7 +96,8 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
         for (at, register) in self.body.registers.iter().enumerate() {
             let ty = ity(register.ty.bits());
             let align = register.ty.bytes().min(16);
-            self.t.at_entry(format_args!("%r{at} = alloca {ty}, align {align}, addrspace(5)"));
+            self.t
+                .at_entry(format_args!("%r{at} = alloca {ty}, align {align}, addrspace(5)"));
         }
         let function = self.k.module.function(self.id);
         for &id in &self.body.variables {
@@ -121,7 +122,9 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
                 }
             }
             let offset = self.k.hidden_offset;
-            self.t.at_entry(format_args!("%hid = getelementptr i8, ptr addrspace(4) %p, i64 {offset}"));
+            self.t.at_entry(format_args!(
+                "%hid = getelementptr i8, ptr addrspace(4) %p, i64 {offset}"
+            ));
         } else {
             let all = function.returns.iter().chain(&function.params).enumerate();
             for (at, parameter) in all {
@@ -138,7 +141,8 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
                 }
             }
         }
-        self.t.at_entry(format_args!("%data = load i64, ptr addrspace(4) %hid, align 8"));
+        self.t
+            .at_entry(format_args!("%data = load i64, ptr addrspace(4) %hid, align 8"));
         if self.is_kernel() && self.solo() {
             let present = self.t.call("rg_present_solo", &["%hid"]);
             let run = self.t.label();
@@ -157,7 +161,11 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
         for (at, block) in flow.blocks.iter().enumerate() {
             self.t.place(&format!("b{at}"));
             self.known.clear();
-            let next = if at + 1 == flow.exit() { "leave".into() } else { format!("b{}", at + 1) };
+            let next = if at + 1 == flow.exit() {
+                "leave".into()
+            } else {
+                format!("b{}", at + 1)
+            };
             let mut ended = false;
             for i in &block.instructions {
                 if flow::is_transfer(i) {
@@ -195,7 +203,10 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
             let count = function.returns.len() + function.params.len();
             let args: String = (0..count).map(|at| format!(", ptr addrspace(5) %a{at}")).collect();
             let attributes = if self.k.recursive.contains(&self.id) { 2 } else { 1 };
-            format!("define internal void @rg_f{}(ptr addrspace(4) %hid{args}) #{attributes}", self.id.0)
+            format!(
+                "define internal void @rg_f{}(ptr addrspace(4) %hid{args}) #{attributes}",
+                self.id.0
+            )
         };
         st!(self.t, "ret void");
         if let Some(what) = self.t.broken {
@@ -207,7 +218,9 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
 
     /// An instruction under its guard.
     fn guarded(&mut self, i: &Instruction<'a>) -> Result<()> {
-        let Some(guard) = i.predicate else { return self.instruction(i) };
+        let Some(guard) = i.predicate else {
+            return self.instruction(i);
+        };
         let condition = self.guard(guard);
         let (then, join) = (self.t.label(), self.t.label());
         st!(self.t, "br i1 {condition}, label %{then}, label %{join}");
@@ -224,13 +237,17 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
 
     fn guard(&mut self, guard: Predicate) -> Val {
         let p = self.load_reg(guard.register);
-        if guard.negated { ir!(self.t, "xor i1 {p}, true") } else { p }
+        if guard.negated {
+            ir!(self.t, "xor i1 {p}, true")
+        } else {
+            p
+        }
     }
 
     fn instruction(&mut self, i: &Instruction<'a>) -> Result<()> {
         match i.opcode {
-            "ld" | "ldu" | "st" | "cvta" | "isspacep" | "cp" | "prefetch" | "prefetchu" | "applypriority" | "discard"
-            | "createpolicy" | "ldmatrix" | "stmatrix" => self.memory(i),
+            "ld" | "ldu" | "st" | "cvta" | "isspacep" | "cp" | "prefetch" | "prefetchu" | "applypriority"
+            | "discard" | "createpolicy" | "ldmatrix" | "stmatrix" => self.memory(i),
             "atom" | "red" => self.atomic(i),
             "membar" | "fence" | "bar" | "barrier" | "nanosleep" | "mbarrier" | "griddepcontrol" => self.synchronise(i),
             "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" => self.warp(i),
@@ -383,7 +400,11 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
             let v = self.src(i, operand, each)?;
             let v = self.resize(&v, each, bits, false);
             let shift = int(u64::from(each) * at as u64, bits);
-            let v = if at == 0 { v } else { ir!(self.t, "shl i{bits} {v}, {shift}") };
+            let v = if at == 0 {
+                v
+            } else {
+                ir!(self.t, "shl i{bits} {v}, {shift}")
+            };
             all = Some(match all {
                 None => v,
                 Some(low) => ir!(self.t, "or i{bits} {low}, {v}"),
@@ -397,7 +418,11 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
         let each = bits / list.len().max(1) as u32;
         for (at, operand) in list.iter().enumerate() {
             let shift = int(u64::from(each) * at as u64, bits);
-            let part = if at == 0 { v.to_string() } else { ir!(self.t, "lshr i{bits} {v}, {shift}") };
+            let part = if at == 0 {
+                v.to_string()
+            } else {
+                ir!(self.t, "lshr i{bits} {v}, {shift}")
+            };
             let part = self.resize(&part, bits, each, false);
             self.dst(i, operand, &part, each, false)?;
         }
@@ -423,7 +448,12 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
     /// The value of an address-taken symbol in 64 bits: the address in its own state space.
     fn symbol_address(&mut self, i: &Instruction<'a>, symbol: Symbol, offset: i64) -> Result<Val> {
         let id = match symbol {
-            Symbol::Function(id) => return Ok(int(crate::ptx::layout::function_token(id).wrapping_add_signed(offset), 64)),
+            Symbol::Function(id) => {
+                return Ok(int(
+                    crate::ptx::layout::function_token(id).wrapping_add_signed(offset),
+                    64,
+                ));
+            }
             Symbol::Variable(id) => id,
         };
         let variable = self.k.module.variable(id);
@@ -453,7 +483,11 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
             },
         };
         let wide = ir!(self.t, "zext i32 {v} to i64");
-        Ok(if offset == 0 { wide } else { ir!(self.t, "add i64 {wide}, {offset}") })
+        Ok(if offset == 0 {
+            wide
+        } else {
+            ir!(self.t, "add i64 {wide}, {offset}")
+        })
     }
 
     /// The LDS address of a shared variable.

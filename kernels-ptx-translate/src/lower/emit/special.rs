@@ -70,7 +70,11 @@ impl<'a> Emit<'_, '_, 'a> {
                 if name == "%clock64" {
                     return Ok((v, 64));
                 }
-                let v = if name == "%clock_hi" { ir!(self.t, "lshr i64 {v}, 32") } else { v };
+                let v = if name == "%clock_hi" {
+                    ir!(self.t, "lshr i64 {v}, 32")
+                } else {
+                    v
+                };
                 self.resize(&v, 64, 32, false)
             }
             "%globaltimer" | "%globaltimer_lo" | "%globaltimer_hi" => {
@@ -80,7 +84,11 @@ impl<'a> Emit<'_, '_, 'a> {
                 if name == "%globaltimer" {
                     return Ok((v, 64));
                 }
-                let v = if name == "%globaltimer_hi" { ir!(self.t, "lshr i64 {v}, 32") } else { v };
+                let v = if name == "%globaltimer_hi" {
+                    ir!(self.t, "lshr i64 {v}, 32")
+                } else {
+                    v
+                };
                 self.resize(&v, 64, 32, false)
             }
             "%dynamic_smem_size" => self.hidden(48, 32),
@@ -96,7 +104,10 @@ impl<'a> Emit<'_, '_, 'a> {
             "WARP_SZ" => "32".into(),
             _ => {
                 let construct = format!("special register {name}");
-                return Err(TranslateError::Unsupported { line: i.line, construct });
+                return Err(TranslateError::Unsupported {
+                    line: i.line,
+                    construct,
+                });
             }
         };
         Ok((v, 32))

@@ -12,7 +12,10 @@ fn second_operation(i: &Instruction<'_>) -> Option<&'static str> {
 impl<'a> Emit<'_, '_, 'a> {
     pub(super) fn video(&mut self, i: &Instruction<'a>) -> Result<()> {
         let base = i.opcode.trim_end_matches(['2', '4']);
-        if !matches!(base, "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" | "vavrg") {
+        if !matches!(
+            base,
+            "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" | "vavrg"
+        ) {
             return Err(i.unsupported());
         }
         match i.opcode.as_bytes().last() {
@@ -66,7 +69,11 @@ impl<'a> Emit<'_, '_, 'a> {
                 } else {
                     self.t.call("llvm.umin.i64", &[&b, "32"])
                 };
-                if base == "vshl" { ir!(self.t, "shl i64 {a}, {n}") } else { ir!(self.t, "ashr i64 {a}, {n}") }
+                if base == "vshl" {
+                    ir!(self.t, "shl i64 {a}, {n}")
+                } else {
+                    ir!(self.t, "ashr i64 {a}, {n}")
+                }
             }
             "vset" => self.video_compare(i, &a, &b)?,
             "vmad" => return self.vmad(i, to, &a, &b),
@@ -82,7 +89,11 @@ impl<'a> Emit<'_, '_, 'a> {
             _ => 32,
         };
         if i.has("sat") {
-            let (low, high) = if signed { (-1i64 << (bits - 1), (1i64 << (bits - 1)) - 1) } else { (0, (1i64 << bits) - 1) };
+            let (low, high) = if signed {
+                (-1i64 << (bits - 1), (1i64 << (bits - 1)) - 1)
+            } else {
+                (0, (1i64 << bits) - 1)
+            };
             v = self.t.call("llvm.smax.i64", &[&v, &low.to_string()]);
             v = self.t.call("llvm.smin.i64", &[&v, &high.to_string()]);
         }
@@ -108,8 +119,15 @@ impl<'a> Emit<'_, '_, 'a> {
     }
 
     fn video_compare(&mut self, i: &Instruction<'a>, a: &str, b: &str) -> Result<Val> {
-        let op = ["eq", "ne", "lt", "le", "gt", "ge"].into_iter().find(|m| i.has(m)).ok_or_else(|| i.unsupported())?;
-        let code = if matches!(op, "eq" | "ne") { op.to_string() } else { format!("s{op}") };
+        let op = ["eq", "ne", "lt", "le", "gt", "ge"]
+            .into_iter()
+            .find(|m| i.has(m))
+            .ok_or_else(|| i.unsupported())?;
+        let code = if matches!(op, "eq" | "ne") {
+            op.to_string()
+        } else {
+            format!("s{op}")
+        };
         let p = ir!(self.t, "icmp {code} i64 {a}, {b}");
         Ok(ir!(self.t, "zext i1 {p} to i64"))
     }
@@ -118,18 +136,31 @@ impl<'a> Emit<'_, '_, 'a> {
     fn vmad(&mut self, i: &Instruction<'a>, to: ScalarType, a: &str, b: &str) -> Result<()> {
         let operand = self.operand(i, 3)?;
         let c = self.video_source(i, operand, to.is_signed())?;
-        let wide: Vec<Val> = [a, b, c.as_str()].into_iter().map(|v| self.resize(v, 64, 128, true)).collect();
+        let wide: Vec<Val> = [a, b, c.as_str()]
+            .into_iter()
+            .map(|v| self.resize(v, 64, 128, true))
+            .collect();
         let p = ir!(self.t, "mul i128 {}, {}", wide[0], wide[1]);
         let mut v = ir!(self.t, "add i128 {p}, {}", wide[2]);
         if i.has("po") {
             v = ir!(self.t, "add i128 {v}, 1");
         }
-        let shift = if i.has("shr7") { 7 } else if i.has("shr15") { 15 } else { 0 };
+        let shift = if i.has("shr7") {
+            7
+        } else if i.has("shr15") {
+            15
+        } else {
+            0
+        };
         if shift > 0 {
             v = ir!(self.t, "ashr i128 {v}, {shift}");
         }
         if i.has("sat") {
-            let (low, high) = if to.is_signed() { (i64::from(i32::MIN), i64::from(i32::MAX)) } else { (0, 0xffff_ffff) };
+            let (low, high) = if to.is_signed() {
+                (i64::from(i32::MIN), i64::from(i32::MAX))
+            } else {
+                (0, 0xffff_ffff)
+            };
             let under = ir!(self.t, "icmp slt i128 {v}, {low}");
             let over = ir!(self.t, "icmp sgt i128 {v}, {high}");
             v = ir!(self.t, "select i1 {under}, i128 {low}, i128 {v}");
@@ -215,8 +246,11 @@ impl<'a> Emit<'_, '_, 'a> {
                 _ => return Err(i.unsupported()),
             };
             if i.has("sat") {
-                let (low, high) =
-                    if to.is_signed() { (-1i32 << (bits - 1), (1i32 << (bits - 1)) - 1) } else { (0, (1i32 << bits) - 1) };
+                let (low, high) = if to.is_signed() {
+                    (-1i32 << (bits - 1), (1i32 << (bits - 1)) - 1)
+                } else {
+                    (0, (1i32 << bits) - 1)
+                };
                 v = self.min_max(false, true, 32, &v, &low.to_string());
                 v = self.min_max(true, true, 32, &v, &high.to_string());
             }
@@ -228,9 +262,17 @@ impl<'a> Emit<'_, '_, 'a> {
                 }
                 continue;
             }
-            let v = if written.contains(&lane) { v } else { self.part(&c, lane, bits, false) };
+            let v = if written.contains(&lane) {
+                v
+            } else {
+                self.part(&c, lane, bits, false)
+            };
             let v = ir!(self.t, "and i32 {v}, {}", (1u32 << bits) - 1);
-            let v = if lane == 0 { v } else { ir!(self.t, "shl i32 {v}, {}", lane * bits) };
+            let v = if lane == 0 {
+                v
+            } else {
+                ir!(self.t, "shl i32 {v}, {}", lane * bits)
+            };
             all = Some(match all {
                 None => v,
                 Some(low) => ir!(self.t, "or i32 {low}, {v}"),

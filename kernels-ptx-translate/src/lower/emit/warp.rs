@@ -43,7 +43,10 @@ impl<'a> Emit<'_, '_, 'a> {
     }
 
     fn shfl(&mut self, i: &Instruction<'a>) -> Result<()> {
-        let mode = ["up", "down", "bfly", "idx"].into_iter().find(|m| i.has(m)).ok_or_else(|| i.unsupported())?;
+        let mode = ["up", "down", "bfly", "idx"]
+            .into_iter()
+            .find(|m| i.has(m))
+            .ok_or_else(|| i.unsupported())?;
         let a = self.src_at(i, 1, 32)?;
         let b = self.src_at(i, 2, 32)?;
         let c = self.src_at(i, 3, 32)?;
@@ -112,7 +115,10 @@ impl<'a> Emit<'_, '_, 'a> {
             return Err(i.unsupported());
         }
         let signed = ty.is_signed();
-        let op = ["add", "min", "max", "and", "or", "xor"].into_iter().find(|m| i.has(m)).ok_or_else(|| i.unsupported())?;
+        let op = ["add", "min", "max", "and", "or", "xor"]
+            .into_iter()
+            .find(|m| i.has(m))
+            .ok_or_else(|| i.unsupported())?;
         let combine = |e: &mut Self, a: &str, b: &str| match op {
             "min" | "max" => e.min_max(op == "min", signed, 32, a, b),
             _ => ir!(e.t, "{op} i32 {a}, {b}"),
@@ -204,8 +210,15 @@ impl<'a> Emit<'_, '_, 'a> {
     /// Barrier cells hold garbage at first, as all of LDS.
     pub(super) fn clear_barrier_cells(&mut self) {
         for id in 0..16 {
-            let p = ir!(self.t, "getelementptr i8, ptr addrspace(3) @rg_cells, i32 {}", id * CELL);
-            st!(self.t, "store <4 x i32> zeroinitializer, ptr addrspace(3) {p}, align 16");
+            let p = ir!(
+                self.t,
+                "getelementptr i8, ptr addrspace(3) @rg_cells, i32 {}",
+                id * CELL
+            );
+            st!(
+                self.t,
+                "store <4 x i32> zeroinitializer, ptr addrspace(3) {p}, align 16"
+            );
         }
         self.t.call("rg_barrier", &[]);
     }
@@ -214,7 +227,10 @@ impl<'a> Emit<'_, '_, 'a> {
         let id = self.src_at(i, at, 32)?;
         let id = ir!(self.t, "and i32 {id}, 15");
         let offset = ir!(self.t, "mul i32 {id}, {CELL}");
-        Ok(ir!(self.t, "getelementptr i8, ptr addrspace(3) @rg_cells, i32 {offset}"))
+        Ok(ir!(
+            self.t,
+            "getelementptr i8, ptr addrspace(3) @rg_cells, i32 {offset}"
+        ))
     }
 
     /// Waits for the threads of a barrier: all of the block, or `count` at a cell.
@@ -265,9 +281,15 @@ impl<'a> Emit<'_, '_, 'a> {
             return Ok(());
         }
         // The word is cleared by all, added to by one lane of each warp and read by all.
-        let Some(p) = i.operands.last() else { return Err(i.unsupported()) };
+        let Some(p) = i.operands.last() else {
+            return Err(i.unsupported());
+        };
         let p = self.src(i, p, 1)?;
-        let p = if i.has("and") { ir!(self.t, "xor i1 {p}, true") } else { p };
+        let p = if i.has("and") {
+            ir!(self.t, "xor i1 {p}, true")
+        } else {
+            p
+        };
         let base = match &cell {
             Some((cell, _)) => cell.clone(),
             None => self.cell(i, first)?,
@@ -318,7 +340,9 @@ impl<'a> Emit<'_, '_, 'a> {
             let n = self.resize(&n, 64, 32, false);
             return self.result(i, &n, 32);
         }
-        let known = ["init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait"].into_iter().find(|m| i.has(m));
+        let known = ["init", "inval", "arrive", "arrive_drop", "test_wait", "try_wait"]
+            .into_iter()
+            .find(|m| i.has(m));
         if known.is_none() || i.has("expect_tx") || i.has("complete_tx") || i.has("remote") {
             return Err(i.unsupported());
         }
@@ -346,7 +370,11 @@ impl<'a> Emit<'_, '_, 'a> {
                     take = ir!(self.t, "add i64 {take}, {}", unit << 16);
                 }
                 st!(self.t, "fence syncscope(\"workgroup\") release");
-                let helper = if pt == "ptr" { "rg_mbarrier_arrive_p0" } else { "rg_mbarrier_arrive_p3" };
+                let helper = if pt == "ptr" {
+                    "rg_mbarrier_arrive_p0"
+                } else {
+                    "rg_mbarrier_arrive_p3"
+                };
                 let old = self.t.call(helper, &[&p, &take]);
                 let operand = self.operand(i, 0)?;
                 self.dst(i, operand, &old, 64, false)
@@ -355,8 +383,10 @@ impl<'a> Emit<'_, '_, 'a> {
                 let state = self.operand(i, 2)?;
                 let parity = i.has("parity");
                 let wanted = self.src(i, state, if parity { 32 } else { 64 })?;
-                let now =
-                    ir!(self.t, "load atomic i64, {pt} {p} syncscope(\"workgroup\") acquire, align 8");
+                let now = ir!(
+                    self.t,
+                    "load atomic i64, {pt} {p} syncscope(\"workgroup\") acquire, align 8"
+                );
                 let phase = ir!(self.t, "lshr i64 {now}, 48");
                 let v = if parity {
                     // Complete when the phase of that parity is over: the current one has the other.

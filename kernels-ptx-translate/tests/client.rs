@@ -1,0 +1,187 @@
+//! The client against the real worker process, and against workers that misbehave.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kernels_ptx_translate::client::{Client, Config};
+use kernels_ptx_translate::protocol::{CompileRequest, Target, TranslateError};
+
+const PTX: &[u8] = b"
+.version 7.8
+.target sm_70
+.address_size 64
+.visible .global .align 16 .u32 gvar[4] = {11, 22, 33, 44};
+.visible .entry k_store(.param .u64 p, .param .u32 v)
+{ .reg .u64 %t; .reg .u32 %r; ld.param.u64 %t, [p]; ld.param.u32 %r, [v]; st.u32 [%t], %r; ret; }
+.visible .entry k_other(.param .u64 p) { .reg .u64 %t; ld.param.u64 %t, [p]; st.u32 [%t], 1; ret; }
+\0";
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("regauge-client-test-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    /// A worker that is a shell script.
+    fn script(&self, text: &str) -> PathBuf {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.0.join("worker.sh");
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn config(worker: impl Into<PathBuf>) -> Config {
+    Config {
+        worker: worker.into(),
+        comgr: None,
+        cache: None,
+        cache_size: 1 << 24,
+        workers: 2,
+        timeout: Duration::from_secs(60),
+    }
+}
+
+fn real() -> Config {
+    config(env!("CARGO_BIN_EXE_regauge-ptx-worker"))
+}
+
+fn request(entry: &str) -> CompileRequest {
+    CompileRequest {
+        entry: entry.into(),
+        target: Target::Gfx90a,
+        block: [64, 1, 1],
+        opt_level: 1,
+    }
+}
+
+#[test]
+fn a_module_is_inspected_and_its_kernels_compiled_by_several_threads() {
+    let client = Arc::new(Client::new(real()));
+    let info = client.inspect(PTX).unwrap();
+    assert_eq!(
+        info.entries.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(),
+        ["k_store", "k_other"]
+    );
+    assert_eq!(
+        (info.globals[0].size, &info.data[..8]),
+        (16, &[11, 0, 0, 0, 22, 0, 0, 0][..])
+    );
+    let threads: Vec<_> = (0..6)
+        .map(|number| {
+            let client = Arc::clone(&client);
+            std::thread::spawn(move || {
+                client
+                    .compile(PTX, &request(["k_store", "k_other"][number % 2]))
+                    .unwrap()
+            })
+        })
+        .collect();
+    for (number, thread) in threads.into_iter().enumerate() {
+        let kernel = thread.join().unwrap();
+        assert_eq!(kernel.kernarg_size, [16 + 64, 8 + 64][number % 2]);
+        assert!(kernel.code_object.starts_with(b"\x7fELF"));
+    }
+    assert_eq!(
+        client.compile(PTX, &request("nope")),
+        Err(TranslateError::NoSuchEntry("nope".into()))
+    );
+    assert_eq!(client.inspect(b"hello"), Err(TranslateError::NotPtx));
+}
+
+#[test]
+fn a_second_process_finds_the_kernel_in_the_cache_without_a_worker() {
+    let scratch = Scratch::new("cache");
+    let cache = Some(scratch.0.join("cache"));
+    let first = Client::new(Config {
+        cache: cache.clone(),
+        ..real()
+    });
+    let kernel = first.compile(PTX, &request("k_store")).unwrap();
+    // The same worker by identity, but it can no longer be started: only the cache can answer.
+    let copy = scratch.0.join("copy");
+    std::fs::copy(env!("CARGO_BIN_EXE_regauge-ptx-worker"), &copy).unwrap();
+    let same_time = std::fs::metadata(env!("CARGO_BIN_EXE_regauge-ptx-worker"))
+        .unwrap()
+        .modified()
+        .unwrap();
+    let file = std::fs::File::options().write(true).open(&copy).unwrap();
+    file.set_modified(same_time).unwrap();
+    drop(file);
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&copy, PermissionsExt::from_mode(0o600)).unwrap();
+    let second = Client::new(Config { cache, ..config(copy) });
+    assert_eq!(second.compile(PTX, &request("k_store")), Ok(kernel));
+    assert!(matches!(
+        second.compile(PTX, &request("k_other")),
+        Err(TranslateError::Worker(_))
+    ));
+}
+
+#[test]
+fn a_worker_that_dies_fails_its_request_and_says_why() {
+    let scratch = Scratch::new("dies");
+    let client = Client::new(config(scratch.script("echo LLVM ERROR: no such luck >&2; exit 1")));
+    let error = client.inspect(PTX).unwrap_err();
+    assert!(
+        matches!(&error, TranslateError::Compiler(text) if text.contains("no such luck")),
+        "{error}"
+    );
+    // A missing worker is named.
+    let error = Client::new(config("/nonexistent/worker")).inspect(PTX).unwrap_err();
+    assert!(
+        matches!(&error, TranslateError::Worker(text) if text.contains("/nonexistent/worker")),
+        "{error}"
+    );
+    // One that answers nonsense is not believed.
+    let client = Client::new(config(
+        scratch.script("(head -c 16 >/dev/null; echo 'hello hello hello' >&0; sleep 0.3) <&0 &"),
+    ));
+    let error = client.inspect(PTX).unwrap_err();
+    assert!(matches!(error, TranslateError::Worker(_)), "{error}");
+}
+
+#[test]
+fn a_worker_that_hangs_is_given_up() {
+    let scratch = Scratch::new("hangs");
+    // In the background and with the socket, as the real worker runs after it detached.
+    let script = scratch.script("sleep 3 <&0 &");
+    let client = Client::new(Config {
+        timeout: Duration::from_millis(300),
+        ..config(script)
+    });
+    let start = Instant::now();
+    let error = client.inspect(PTX).unwrap_err();
+    assert!(matches!(error, TranslateError::Compiler(_)), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn a_forked_child_uses_workers_of_its_own() {
+    let client = Client::new(real());
+    client.inspect(PTX).unwrap();
+    // SAFETY: the child only talks to its own worker and leaves by _exit.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let fine = client.compile(PTX, &request("k_store")).is_ok();
+        // SAFETY: leaves the forked child without running the test harness.
+        unsafe { libc::_exit(if fine { 0 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: our own child.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0);
+    client.compile(PTX, &request("k_other")).unwrap();
+}
