@@ -19,6 +19,7 @@
 //! | `cube` | cube map coordinates |
 //! | `integer` | integers, bit fields, sums of absolute differences, byte permutes |
 //! | `dot` | dot products of packed operands |
+//! | `matrix` | small matrix products |
 //! | `lanes` | the common operations on all 64 lanes at once, through host arithmetic where it is exact |
 
 pub mod approx;
@@ -32,6 +33,7 @@ pub mod format;
 pub mod fp8;
 pub mod integer;
 pub mod lanes;
+pub mod matrix;
 pub mod mode;
 pub mod preop;
 pub mod soft;

@@ -216,3 +216,211 @@ fn assorted_operations() {
     run(&mut w, &[0xd1e0_0402, 0x040e_0300]); // v_div_scale_f32 v2, s[4:5], v0, v1, v3
     assert_eq!(w.v(2)[0], f(2f32.powi(-85)));
 }
+
+/// f32 values by lane, so that every element of a matrix is its own number.
+fn ramp(scale: f32, offset: f32) -> V32 {
+    std::array::from_fn(|l| f(l as f32 * scale + offset))
+}
+
+#[test]
+fn outer_products_of_sixteen_blocks() {
+    let mut w = wave();
+    *w.v_mut(0) = ramp(1.0, 0.0);
+    *w.v_mut(1) = ramp(2.0, 1.0);
+    for i in 0..4 {
+        *w.v_mut(256 + i) = [f(100.0 * f32::from(i)); 64];
+    }
+    w.set_exec(1); // ignored
+    run(&mut w, &[0xd3c2_8000, 0x0402_0300]); // v_mfma_f32_4x4x1f32 a[0:3], v0, v1, a[0:3]
+    for block in 0..16 {
+        for i in 0..4 {
+            for j in 0..4 {
+                let (a, b) = ((4 * block + i) as f32, (2 * (4 * block + j) + 1) as f32);
+                let got = f32::from_bits(w.v(256 + i as u16)[4 * block + j]);
+                assert_eq!(got, 100.0 * i as f32 + a * b, "block {block} [{i}][{j}]");
+            }
+        }
+    }
+}
+
+#[test]
+fn f16_matrices_of_32_rows() {
+    let mut w = wave();
+    // A[i][k] = i + k / 8, B[k][j] = j - k: four elements a lane.
+    let h = |x: f32| u32::from(crate::alu::convert::f16_from_f32_nearest(f(x)));
+    for r in 0..2u16 {
+        let pair = |g: &dyn Fn(usize, usize) -> f32| -> V32 {
+            std::array::from_fn(|lane| {
+                let k = 4 * (lane / 32) + 2 * usize::from(r);
+                h(g(lane % 32, k)) | h(g(lane % 32, k + 1)) << 16
+            })
+        };
+        *w.v_mut(r) = pair(&|i, k| i as f32 + k as f32 / 8.0);
+        *w.v_mut(2 + r) = pair(&|j, k| j as f32 - k as f32);
+    }
+    run(&mut w, &[0xd3cc_0010, 0x0202_0500]); // v_mfma_f32_32x32x8f16 v[16:31], v[0:1], v[2:3], 0
+    for i in 0..32 {
+        for j in 0..32 {
+            let want: f32 = (0..8)
+                .map(|k| (i as f32 + k as f32 / 8.0) * (j as f32 - k as f32))
+                .sum();
+            let got = w.v(16 + 4 * (i / 8) + i % 4)[j + 32 * usize::from(i / 4 % 2)];
+            assert_eq!(f32::from_bits(got), want, "[{i}][{j}]");
+        }
+    }
+}
+
+#[test]
+fn f64_and_integer_matrices_of_16_rows() {
+    let mut w = wave();
+    let set = |w: &mut Wave, n: u16, g: &dyn Fn(usize) -> f64| {
+        *w.v_mut(n) = std::array::from_fn(|l| g(l).to_bits() as u32);
+        *w.v_mut(n + 1) = std::array::from_fn(|l| (g(l).to_bits() >> 32) as u32);
+    };
+    set(&mut w, 0, &|l| (l % 16) as f64 + 0.5);
+    set(&mut w, 2, &|l| (l / 16) as f64 - (l % 16) as f64);
+    run(&mut w, &[0xd3ee_0010, 0x0202_0500]); // v_mfma_f64_16x16x4f64 v[16:23], v[0:1], v[2:3], 0
+    let at = |w: &Wave, i: u16, j: usize| {
+        let (lane, n) = (j + 16 * usize::from(i % 4), 16 + 2 * (i / 4));
+        f64::from_bits(u64::from(w.v(n)[lane]) | u64::from(w.v(n + 1)[lane]) << 32)
+    };
+    for i in 0..16 {
+        for j in 0..16 {
+            let want: f64 = (0..4).map(|k| (f64::from(i) + 0.5) * (f64::from(k) - j as f64)).sum();
+            assert_eq!(at(&w, i, j), want, "[{i}][{j}]");
+        }
+    }
+    // A[i][k] = i - k, B[k][j] = k - 2 j: four bytes a lane.
+    let bytes = |g: &dyn Fn(i32, i32) -> i32| -> V32 {
+        std::array::from_fn(|l| {
+            (0..4).fold(0, |r, e| {
+                r | (g(l as i32 % 16, 4 * (l as i32 / 16) + e) as u32 & 0xff) << (8 * e)
+            })
+        })
+    };
+    *w.v_mut(0) = bytes(&|i, k| i - k);
+    *w.v_mut(1) = bytes(&|j, k| k - 2 * j);
+    run(&mut w, &[0xd3d5_0010, 0x0202_0300]); // v_mfma_i32_16x16x16i8 v[16:19], v0, v1, 0
+    for i in 0..16i32 {
+        for j in 0..16i32 {
+            let want: i32 = (0..16).map(|k| (i - k) * (k - 2 * j)).sum();
+            assert_eq!(w.v(16 + (i % 4) as u16)[(j + 16 * (i / 4)) as usize] as i32, want);
+        }
+    }
+}
+
+#[test]
+fn broadcast_fields_move_blocks_and_lane_groups() {
+    let mut w = wave();
+    *w.v_mut(0) = ramp(1.0, 0.0);
+    *w.v_mut(1) = ramp(1.0, 0.0);
+    run(&mut w, &[0xd3c5_0010, 0x6202_0300]); // v_mfma_f32_16x16x4f32 v[16:19], v0, v1, 0 blgp:3
+    let want: f32 = (0..4)
+        .map(|k| (16 * k + 2) as f32 * ((16 * k + 5 + 16) % 64) as f32)
+        .sum();
+    assert_eq!(f32::from_bits(w.v(18)[5]), want);
+    // Four blocks of one column; block 1 of A stands for all.
+    for n in 0..4 {
+        *w.v_mut(n) = [0; 64];
+    }
+    *w.v_mut(0) = std::array::from_fn(|l| 0x3c00 + 0x100 * (l as u32 / 16)); // 1, 1.25, 1.5, 1.75 by block
+    *w.v_mut(2) = [0x3c00; 64];
+    run(&mut w, &[0xd3c9_0a10, 0x0202_0500]); // v_mfma_f32_16x16x4f16 v[16:31], v[0:1], v[2:3], 0 cbsz:2 abid:1
+    for register in 16..32 {
+        assert_eq!(w.v(register)[33], f(1.25));
+    }
+}
+
+#[test]
+fn gfx90a_flushes_half_precision_denormals_in_matrices() {
+    let mut w = wave();
+    for n in 0..4 {
+        *w.v_mut(n) = [0; 64];
+    }
+    *w.v_mut(0) = [1; 64]; // the smallest bf16 denormal
+    *w.v_mut(2) = [0x7f00; 64];
+    run(&mut w, &[0xd3e7_0010, 0x0202_0500]); // v_mfma_f32_16x16x16bf16_1k v[16:19], v[0:1], v[2:3], 0
+    assert_eq!(w.v(16)[0], 0);
+}
+
+#[test]
+fn gfx942_multiplies_sparse_and_eight_bit_matrices() {
+    let mut w = wave();
+    w.target = Target::Gfx942;
+    // Row i of A stores columns 1 and 3 of every four, with value 1; B[k][j] = k.
+    *w.v_mut(0) = [0x3c00_3c00; 64];
+    *w.v_mut(1) = [0x3c00_3c00; 64];
+    let h = |x: usize| u32::from(crate::alu::convert::f16_from_f32_nearest(f(x as f32)));
+    for r in 0..4u16 {
+        *w.v_mut(4 + r) = std::array::from_fn(|l| {
+            let k = 8 * (l / 16) + 2 * usize::from(r);
+            h(k) | h(k + 1) << 16
+        });
+    }
+    *w.v_mut(8) = [0b1101_1101 << 8; 64];
+    for n in 16..20 {
+        *w.v_mut(n) = [f(1000.0); 64];
+    }
+    // v_smfmac_f32_16x16x32_f16 v[16:19], v[0:1], v[4:7], v8 abid:1
+    run(&mut w, &[0xd3e2_0810, 0x0422_0900]);
+    let odd: usize = (0..32).filter(|k| k % 2 == 1).sum();
+    assert_eq!(f32::from_bits(w.v(17)[40]), 1000.0 + odd as f32);
+    // 0x40 is one in fp8 (bias 8) and in bf8 (bias 16).
+    for n in 0..4 {
+        *w.v_mut(n) = [0x4040_4040; 64];
+    }
+    run(&mut w, &[0xd3f2_0010, 0x0202_0500]); // v_mfma_f32_16x16x32_fp8_bf8 v[16:19], v[0:1], v[2:3], 0
+    assert_eq!(f32::from_bits(w.v(16)[0]), 32.0);
+}
+
+/// Instructions of the vector ALU's encodings that this module leaves to others or refuses.
+const ELSEWHERE: [&str; 3] = ["v_readfirstlane_b32", "v_readlane_b32", "v_writelane_b32"];
+/// Reads a table of the graphics front end that no compute part documents.
+const REFUSED: [&str; 1] = ["v_screen_partition_4se_b32"];
+
+fn is_vector_alu(enc: crate::isa::Encoding) -> bool {
+    use crate::isa::Encoding as E;
+    matches!(
+        enc,
+        E::Vop1 | E::Vop2 | E::Vopc | E::Vop3 | E::Vop3b | E::Vop3p | E::Vop3pMai
+    ) || matches!(enc, E::SdwaVop1 | E::SdwaVop2 | E::SdwaVopc | E::DppVop1 | E::DppVop2)
+}
+
+#[test]
+fn every_sample_of_the_vector_alu_executes() {
+    let mut refused = std::collections::BTreeSet::new();
+    let mut seen = std::collections::BTreeSet::new();
+    for (target, samples) in [
+        (Target::Gfx90a, include_str!("../../../isa/samples-gfx90a.txt")),
+        (Target::Gfx942, include_str!("../../../isa/samples-gfx942.txt")),
+    ] {
+        let mut w = wave();
+        w.target = target;
+        for line in samples.lines() {
+            let Some((words, text)) = line.split_once('\t') else {
+                continue;
+            };
+            let words: Vec<u32> = words
+                .split(' ')
+                .map(|x| u32::from_str_radix(x, 16).expect("hex word"))
+                .collect();
+            let inst = decode(target, &words).unwrap_or_else(|e| panic!("{text}: {e}"));
+            if !is_vector_alu(inst.enc) {
+                continue;
+            }
+            seen.insert(inst.mnemonic);
+            w.set_exec(0x8000_0000_ffff_0001);
+            if execute(&mut w, &inst).is_err() {
+                refused.insert(inst.mnemonic.name());
+            }
+        }
+    }
+    let table = crate::isa::rows()
+        .iter()
+        .filter(|r| is_vector_alu(r.enc))
+        .map(|r| r.mnemonic)
+        .collect();
+    assert_eq!(seen, table);
+    let expected = ELSEWHERE.iter().chain(&REFUSED).copied().collect();
+    assert_eq!(refused, expected);
+}
