@@ -381,13 +381,14 @@ impl Worker {
     fn ask(&self, ptx: &[u8], request: &Request, deadline: Instant) -> Result<Reply, Failure> {
         let mut channel = self.channel.lock().unwrap_or_else(PoisonError::into_inner);
         channel.deadline = Some(deadline);
-        let _ = self.errors.set_len(0);
         let answer = protocol::encode(request, ptx.len())
             .and_then(|header| channel.send(&header))
             .and_then(|()| channel.send(ptx))
             .and_then(|()| protocol::decode::<Result<Reply, TranslateError>>(&mut *channel));
         match answer {
             Ok((Ok(mut reply), blob)) => {
+                // What it wrote on the way is not about the next request.
+                let _ = self.errors.set_len(0);
                 reply.put_blob(blob);
                 Ok(reply)
             }
