@@ -458,17 +458,24 @@ unsafe fn map(address: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c
             }
         }
     }
-    // SAFETY: the caller's contract.
-    let result = unsafe {
-        let args = [
-            address as usize,
-            len,
-            prot as usize,
-            flags as usize,
-            fd as usize,
-            offset as usize,
-        ];
-        os::raw(libc::SYS_mmap, args)
+    // Through libc's own function where there is one: memory hooks (UCX) patch its code and must see every mapping.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    type Mmap = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void;
+    let result = match next(&NEXT, c"mmap") {
+        0 => {
+            let args = [
+                address as usize,
+                len,
+                prot as usize,
+                flags as usize,
+                fd as usize,
+                offset as usize,
+            ];
+            // SAFETY: the caller's contract.
+            unsafe { os::raw(libc::SYS_mmap, args) }
+        }
+        // SAFETY: libc's `mmap` has that type; the caller's contract.
+        libc => unsafe { transmute::<usize, Mmap>(libc)(address, len, prot, flags, fd, offset) as isize },
     };
     if device
         && result != -1
