@@ -9,15 +9,24 @@ use support::{Kernel, Machine};
 
 /// Refused on purpose: names (a `*` at the end stands for any rest) and reasons.
 const REFUSED: &[(&str, &str)] = &[
-    ("buffer_load_format_x", "its form that loads into LDS; the others execute"),
+    (
+        "buffer_load_format_x",
+        "its form that loads into LDS; the others execute",
+    ),
     ("buffer_store_lds_dword", "no compiler emits it"),
-    ("ds_gws_*", "global wave sync needs a resource that the driver does not hand out here"),
+    (
+        "ds_gws_*",
+        "global wave sync needs a resource that the driver does not hand out here",
+    ),
     ("s_cbranch_g_fork", "the branch stack is not modelled"),
     ("s_cbranch_i_fork", "the branch stack is not modelled"),
     ("s_cbranch_join", "the branch stack is not modelled"),
     ("s_rfe_*", "the trap handler is not run: s_trap ends the dispatch"),
     ("s_scratch_*", "scalar access to private memory: no compiler emits it"),
-    ("s_sendmsg*", "messages other than INTERRUPT belong to the trap handler or to graphics"),
+    (
+        "s_sendmsg*",
+        "messages other than INTERRUPT belong to the trap handler or to graphics",
+    ),
     ("s_sethalt", "halting is for a debugger"),
     ("s_setvskip", "skips vector instructions; no compiler emits it"),
     ("v_screen_partition_4se_b32", "graphics"),
@@ -26,7 +35,9 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 fn is_listed(name: &str) -> bool {
-    REFUSED.iter().any(|(n, _)| n.strip_suffix('*').map_or(*n == name, |start| name.starts_with(start)))
+    REFUSED
+        .iter()
+        .any(|(n, _)| n.strip_suffix('*').map_or(*n == name, |start| name.starts_with(start)))
 }
 
 fn refused(target: Target, samples: &str) -> BTreeMap<&'static str, String> {

@@ -11,7 +11,10 @@
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::Trouble;
-use crate::memory::{Access, Fault, FaultReason, GpuMemory, Region};
+use crate::{
+    memory::{Access, Fault, FaultReason, GpuMemory, Region},
+    wave::V64,
+};
 
 /// First address of the window that scratch resources and FLAT_SCRATCH point into. Bit 47 keeps it apart from every
 /// address a process can map.
@@ -264,6 +267,34 @@ pub unsafe fn store16(p: *mut u8, v: u16) {
     }
 }
 
+/// # Safety
+/// `p` must be valid for reads of four bytes.
+#[inline]
+pub unsafe fn load32(p: *const u8) -> u32 {
+    // SAFETY: the caller's promise; the atomic path is taken only when aligned.
+    unsafe {
+        if (p as usize).is_multiple_of(4) {
+            AtomicU32::from_ptr(p.cast_mut().cast()).load(Ordering::Acquire)
+        } else {
+            p.cast::<u32>().read_unaligned()
+        }
+    }
+}
+
+/// # Safety
+/// `p` must be valid for writes of four bytes.
+#[inline]
+pub unsafe fn store32(p: *mut u8, v: u32) {
+    // SAFETY: the caller's promise; the atomic path is taken only when aligned.
+    unsafe {
+        if (p as usize).is_multiple_of(4) {
+            AtomicU32::from_ptr(p.cast()).store(v, Ordering::Release);
+        } else {
+            p.cast::<u32>().write_unaligned(v);
+        }
+    }
+}
+
 /// Loads dwords that lie `step` bytes apart; pairs in one access where they are adjacent and aligned.
 ///
 /// # Safety
@@ -283,11 +314,7 @@ pub unsafe fn load_dwords(p: *const u8, step: usize, out: &mut [u32]) {
                 k += 2;
                 continue;
             }
-            out[k] = if (q as usize).is_multiple_of(4) {
-                AtomicU32::from_ptr(q.cast_mut().cast()).load(Ordering::Acquire)
-            } else {
-                q.cast::<u32>().read_unaligned()
-            };
+            out[k] = load32(q);
         }
         k += 1;
     }
@@ -311,11 +338,7 @@ pub unsafe fn store_dwords(p: *mut u8, step: usize, words: &[u32]) {
                 k += 2;
                 continue;
             }
-            if (q as usize).is_multiple_of(4) {
-                AtomicU32::from_ptr(q.cast()).store(words[k], Ordering::Release);
-            } else {
-                q.cast::<u32>().write_unaligned(words[k]);
-            }
+            store32(q, words[k]);
         }
         k += 1;
     }
@@ -498,6 +521,48 @@ impl Spaces<'_> {
             }
         }
         Ok(places)
+    }
+
+    /// Locates all lanes of `exec` in global memory at `base + va`: the common case, in one region, costs two comparisons
+    /// a lane.
+    ///
+    /// # Errors
+    /// The first lane's fault.
+    #[inline]
+    pub fn locate_global(
+        &mut self,
+        exec: u64,
+        base: u64,
+        va: &V64,
+        bytes: u32,
+        access: Access,
+    ) -> Result<Places, Trouble> {
+        self.memory.refresh();
+        let first = base.wrapping_add(va[exec.trailing_zeros() as usize & 63]);
+        if exec != 0 && first < SCRATCH_WINDOW && self.memory.find(first, 1, access).is_ok() {
+            let r = self.memory.regions[0];
+            // A lane's offset is inside when it is at most this.
+            if let Some(last) = (r.end - r.start).checked_sub(u64::from(bytes)) {
+                let mut places = Places {
+                    at: [Place { ptr: r.host, step: 4 }; 64],
+                    lanes: exec,
+                    split: Vec::new(),
+                };
+                let mut inside = true;
+                let from = base.wrapping_sub(r.start);
+                for (lane, place) in places.at.iter_mut().enumerate() {
+                    let offset = from.wrapping_add(va[lane]);
+                    inside &= offset <= last || exec >> lane & 1 == 0;
+                    place.ptr = r.host.wrapping_add(offset as usize);
+                }
+                if inside {
+                    self.memory
+                        .count(u64::from(bytes) * u64::from(exec.count_ones()), access);
+                    return Ok(places);
+                }
+            }
+        }
+        self.locate_all(exec, bytes, access, |_, l| Address::Global(base.wrapping_add(va[l])))
     }
 
     /// Reads the bytes of a split lane one by one.

@@ -11,7 +11,8 @@
 use super::{
     Trouble,
     access::{Address, Spaces},
-    flat, format,
+    flat::{self, At},
+    format,
     memop::MemOp,
 };
 use crate::{
@@ -90,11 +91,12 @@ impl Resource {
         if !self.swizzle {
             return Some(u64::from(index) * u64::from(self.stride) + u64::from(offset));
         }
-        let element = 2u64 << (self.word3 >> 19 & 3);
-        let interleave = 8u64 << (self.word3 >> 21 & 3);
+        // Element size and index stride are powers of two.
+        let (element, interleave) = (1 + (self.word3 >> 19 & 3), 3 + (self.word3 >> 21 & 3));
         let (index, offset) = (u64::from(index), u64::from(offset));
-        let record = index / interleave * u64::from(self.stride) + offset / element * element;
-        Some(record * interleave + index % interleave * element + offset % element)
+        let low = |v: u64, bits: u32| v & ((1 << bits) - 1);
+        let record = (index >> interleave) * u64::from(self.stride) + (offset >> element << element);
+        Some((record << interleave) + (low(index, interleave) << element) + low(offset, element))
     }
 }
 
@@ -160,11 +162,11 @@ pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp)
                 } else {
                     MemOp::Store { unit, half }
                 };
-                flat::perform(wave, spaces, &part, op, |_, l| at(l, 4 * u32::from(k)))?;
+                flat::perform(wave, spaces, &part, op, At::Each(&mut |_, l| at(l, 4 * u32::from(k))))?;
             }
             Ok(())
         }
-        _ => flat::perform(wave, spaces, inst, op, |_, l| at(l, 0)),
+        _ => flat::perform(wave, spaces, inst, op, At::Each(&mut |_, l| at(l, 0))),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{
     Trouble,
     access::{Address, Spaces, load_dwords, store_dwords},
     atomic::{self, AtomicOp},
-    flat,
+    flat::{self, At},
     memop::MemOp,
     operands::for_lanes,
 };
@@ -59,14 +59,11 @@ pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp)
             } else {
                 MemOp::Store { unit, half }
             };
-            flat::perform(wave, spaces, inst, op, |_, l| {
-                Address::Lds(base.wrapping_add(4 * l as u32))
-            })
+            let lanes: V32 = std::array::from_fn(|l| 4 * l as u32);
+            flat::perform(wave, spaces, inst, op, At::Lds(base, &lanes))
         }
         MemOp::Nothing => Ok(()),
-        _ => flat::perform(wave, spaces, inst, op, |_, l| {
-            Address::Lds(addr[l].wrapping_add(offset))
-        }),
+        _ => flat::perform(wave, spaces, inst, op, At::Lds(offset, &addr)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Trouble,
-    access::{Address, Places, Spaces, load_dwords, load8, load16, store_dwords, store8, store16},
+    access::{Address, Places, Spaces, load_dwords, load8, load16, load32, store_dwords, store8, store16, store32},
     atomic::{self, AtomicOp},
     memop::{Half, MemOp, Unit},
     operands::for_lanes,
@@ -10,8 +10,10 @@ use super::{
 use crate::{
     isa::{Encoding, Inst, Operand},
     memory::Access,
-    wave::{Wave, sreg},
+    wave::{V32, V64, Wave, sreg},
 };
+
+const NOT_OUR_SCRATCH: &str = "FLAT_SCRATCH does not point at this wave's scratch";
 
 /// Executes a FLAT, GLOBAL or SCRATCH instruction.
 ///
@@ -23,35 +25,64 @@ pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp)
     match inst.enc {
         Encoding::Flat => {
             let va = wave.lanes64(vaddr);
-            perform(wave, spaces, inst, op, |s, l| {
-                s.route(va[l].wrapping_add_signed(i64::from(offset)))
-            })
+            let base = i64::from(offset) as u64;
+            let exec = wave.exec();
+            let high = |l: usize| va[l].wrapping_add(base) >> 32;
+            let any = |aperture: u64| (0..64).any(|l| exec >> l & 1 != 0 && high(l) == aperture >> 32);
+            let private = any(spaces.private_base);
+            if private && wave.s64(sreg::FLAT_SCRATCH) != spaces.scratch.va {
+                return Err(NOT_OUR_SCRATCH.into());
+            }
+            if !private && !any(spaces.shared_base) {
+                return perform(wave, spaces, inst, op, At::Global(base, &va));
+            }
+            perform(
+                wave,
+                spaces,
+                inst,
+                op,
+                At::Each(&mut |s, l| s.route(va[l].wrapping_add(base))),
+            )
         }
         Encoding::Global => {
+            let offset = i64::from(offset) as u64;
             if inst.base == Operand::None {
                 let va = wave.lanes64(vaddr);
-                perform(wave, spaces, inst, op, |_, l| {
-                    Address::Global(va[l].wrapping_add_signed(i64::from(offset)))
-                })
+                perform(wave, spaces, inst, op, At::Global(offset, &va))
             } else {
-                let base = wave.scalar64(inst.base).wrapping_add_signed(i64::from(offset));
-                let va = wave.lanes32(vaddr);
-                perform(wave, spaces, inst, op, |_, l| {
-                    Address::Global(base.wrapping_add(u64::from(va[l])))
-                })
+                let base = wave.scalar64(inst.base).wrapping_add(offset);
+                let va = wave.lanes32(vaddr).map(u64::from);
+                perform(wave, spaces, inst, op, At::Global(base, &va))
             }
         }
         _ => {
             // Lane-private offsets; FLAT_SCRATCH must point at the wave's own part of the window.
             if wave.s64(sreg::FLAT_SCRATCH) != spaces.scratch.va {
-                return Err("FLAT_SCRATCH is not this wave's scratch".into());
+                return Err(NOT_OUR_SCRATCH.into());
             }
             let base = wave.scalar32(inst.base).wrapping_add_signed(offset);
             let va = wave.lanes32(vaddr);
-            perform(wave, spaces, inst, op, |_, l| {
-                Address::Private(base.wrapping_add(va[l]))
-            })
+            let private = &mut |_: &Spaces<'_>, l: usize| Address::Private(base.wrapping_add(va[l]));
+            perform(wave, spaces, inst, op, At::Each(private))
         }
+    }
+}
+
+/// The addresses of the active lanes.
+pub enum At<'a> {
+    /// Global memory at a base plus a lane's offset.
+    Global(u64, &'a V64),
+    /// LDS at a constant plus a lane's offset.
+    Lds(u32, &'a V32),
+    /// Whatever the function says.
+    Each(&'a mut dyn FnMut(&Spaces<'_>, usize) -> Address),
+}
+
+fn locate(spaces: &mut Spaces<'_>, exec: u64, bytes: u32, access: Access, at: At<'_>) -> Result<Places, Trouble> {
+    match at {
+        At::Global(base, va) => spaces.locate_global(exec, base, va, bytes, access),
+        At::Lds(base, addr) => spaces.locate_all(exec, bytes, access, |_, l| Address::Lds(addr[l].wrapping_add(base))),
+        At::Each(f) => spaces.locate_all(exec, bytes, access, f),
     }
 }
 
@@ -60,35 +91,29 @@ pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp)
 /// # Errors
 /// Faults, and operations that have no defined result.
 #[inline]
-pub fn perform(
-    wave: &mut Wave,
-    spaces: &mut Spaces<'_>,
-    inst: &Inst,
-    op: MemOp,
-    address: impl FnMut(&Spaces<'_>, usize) -> Address,
-) -> Result<(), Trouble> {
+pub fn perform(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp, at: At<'_>) -> Result<(), Trouble> {
     let exec = wave.exec();
     if exec == 0 {
         return Ok(());
     }
     match op {
         MemOp::Load { unit, half } => {
-            let places = spaces.locate_all(exec, unit.bytes(), Access::Read, address)?;
+            let places = locate(spaces, exec, unit.bytes(), Access::Read, at)?;
             load(wave, spaces, inst.dst, unit, half, &places)
         }
         MemOp::Store { unit, half } => {
-            let places = spaces.locate_all(exec, unit.bytes(), Access::Write, address)?;
+            let places = locate(spaces, exec, unit.bytes(), Access::Write, at)?;
             store(wave, spaces, inst.src[1], unit, half, &places)
         }
         MemOp::Atomic { op, wide } => {
-            let places = spaces.locate_all(exec, if wide { 8 } else { 4 }, Access::Atomic, address)?;
+            let places = locate(spaces, exec, if wide { 8 } else { 4 }, Access::Atomic, at)?;
             if !places.split.is_empty() {
                 return Err("misaligned atomic".into());
             }
             rmw(wave, inst, op, wide, &places)
         }
         MemOp::LoadLds { unit } => {
-            let places = spaces.locate_all(exec, unit.bytes(), Access::Read, address)?;
+            let places = locate(spaces, exec, unit.bytes(), Access::Read, at)?;
             load_lds(wave, spaces, inst.imm, unit, &places)
         }
         _ => Err(super::Unsupported.into()),
@@ -116,6 +141,15 @@ fn load(
     };
     if let Unit::Dwords(n) = unit {
         let n = usize::from(n);
+        if n == 1 && places.split.is_empty() {
+            let register = wave.v_mut(dst);
+            for_lanes(places.lanes, |l| {
+                let p = places.at[l].ptr;
+                // SAFETY: the lane was located for one dword.
+                register[l] = if p.is_null() { 0 } else { unsafe { load32(p) } };
+            });
+            return Ok(());
+        }
         let mut out = [[0u32; 64]; 4];
         for_lanes(places.lanes, |l| {
             let place = places.at[l];
@@ -203,7 +237,7 @@ fn store(
                 let place = places.at[l];
                 if !place.ptr.is_null() {
                     // SAFETY: the lane was located for writing one dword.
-                    unsafe { store_dwords(place.ptr, 4, &values[l..=l]) };
+                    unsafe { store32(place.ptr, values[l]) };
                 }
             });
         }
