@@ -156,7 +156,8 @@ impl<'b> Entries<'b> {
                 .get(start..start.saturating_add(length as usize))
                 .unwrap_or_default()
         };
-        let options_at = u32(20)?;
+        // For machine code the same field leads to something else.
+        let options_at = if u16(0)? == 1 { u32(20)? } else { 0 };
         let options = match (
             options_at,
             u32_at(header, options_at as usize),
