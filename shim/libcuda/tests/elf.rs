@@ -4,8 +4,10 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
-use common::{exports, from_bench, library, parse, read, root};
+use common::{exports, from_bench, library, parse, read, root, succeed};
 use goblin::elf::dynamic::{DF_1_NODELETE, DT_FLAGS_1, DT_TEXTREL};
 use goblin::elf::sym::{STB_GLOBAL, STT_FUNC, STT_OBJECT, STV_DEFAULT};
 use symbol_versions::{Library, render};
@@ -157,6 +159,23 @@ fn nothing_newer_than_glibc_2_31_is_needed() {
             }
         }
     }
+}
+
+/// `layout.rs`, whose assertions the compiler checks, says what NVIDIA's headers say.
+#[test]
+fn layouts_agree_with_nvidias_headers() {
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layout");
+    let mut cc = Command::new("cc");
+    cc.arg("-I")
+        .arg(from_bench("REGAUGE_CUDA_INCLUDE"))
+        .arg(root().join("tests/abi/layout.c"))
+        .arg("-o")
+        .arg(&program);
+    succeed(&mut cc);
+    let (theirs, _) = succeed(&mut Command::new(&program));
+    let ours = fs::read_to_string(root().join("shim/core/src/abi/layout.rs")).unwrap();
+    let without_blanks = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(without_blanks(&ours), without_blanks(&theirs));
 }
 
 /// The undefined symbols of a version.

@@ -152,12 +152,36 @@ fn test_command(arguments: &[&str]) -> Result<Command> {
     // What tests of built artefacts need to know.
     command.env("REGAUGE_TEST_LIBRARIES", bench::release());
     command.env("REGAUGE_NVIDIA_CUDART", setup::nvcc()?.join("lib64/libcudart.so.12"));
+    command.env("REGAUGE_CUDA_INCLUDE", setup::nvcc()?.join("include"));
     Ok(command)
 }
 
 fn abi(tally: &mut Tally) -> Result<()> {
     tally.case("UCX's code patcher installs every hook", ucx_hooks());
+    tally.case("NVML tells two GPUs apart", linked_program("nvml", 2));
+    tally.case(
+        "forked children are told, exec works",
+        linked_program("forked_child", 1),
+    );
     Ok(())
+}
+
+/// Runs `tests/programs/NAME.c`, linked with the libraries, over that many virtual GPUs; it checks itself.
+fn linked_program(name: &str, gpus: u32) -> Result<String> {
+    let source = bench::root().join("tests/programs").join(name).with_extension("c");
+    let mut command = Command::new("gcc");
+    command.args(["-O1", "-Wall", "-Werror"]).arg(&source);
+    command
+        .args(["libcudart.so.12", "libcuda.so.1", "libnvidia-ml.so.1"].map(|library| bench::release().join(library)));
+    let program = programs::compile(name, &source, command)?;
+    let mut arguments = exec::Arguments::for_command([program]);
+    arguments.gpus = gpus;
+    let scratch = bench::Scratch::new(name)?;
+    let outcome = process::run(&mut exec::command(&arguments, scratch.path())?, Duration::from_secs(60))?;
+    if !outcome.success() {
+        return Err(format!("{}:\n{}", outcome.ending(), outcome.tail(10)).into());
+    }
+    Ok(outcome.output.lines().last().unwrap_or_default().to_owned())
 }
 
 /// UCM patches the first bytes of the entry points; one it cannot decode disables all CUDA hooks.

@@ -157,11 +157,18 @@ fn pci_info(gpu: &Agent) -> nvmlPciInfo_v2_t {
     }
 }
 
-/// Total and free bytes of device memory.
+/// Total and free bytes of device memory. ROCr before 5.4 cannot tell what is free: then it is what this process does not hold.
 fn memory(gpu: &Agent) -> NvmlResult<(u64, u64)> {
     let total = gpu.coarse_pool().ok_or(NvmlError::NOT_SUPPORTED)?.size as u64;
-    // ROCr before 5.4 cannot tell what is free; what this process holds is not what others hold.
-    let free = gpu.memory_available().ok_or(NvmlError::NOT_SUPPORTED)?;
+    let own = || {
+        device::all()
+            .ok()?
+            .iter()
+            .find(|device| core::ptr::eq(device.agent, gpu))
+    };
+    let free = gpu
+        .memory_available()
+        .unwrap_or_else(|| own().map_or(total, device::Device::free_memory));
     Ok((total, free.min(total)))
 }
 

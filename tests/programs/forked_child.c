@@ -1,0 +1,86 @@
+/* Forked children of a process that uses CUDA: told that CUDA does not work there, never hung; exec works; the parent goes on. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern int cuInit(unsigned), cuDeviceGetCount(int *), cuMemAlloc_v2(unsigned long long *, size_t);
+extern int cudaGetDeviceCount(int *), cudaGetDevice(int *), cudaMalloc(void **, size_t), cudaFree(void *);
+extern int cudaSetDevice(int), cudaDeviceSynchronize(void), cudaGetLastError(void), cudaDriverGetVersion(int *);
+
+#define EXPECT(wanted, call)                                                                        \
+    do {                                                                                            \
+        int got = (call);                                                                           \
+        if (got != (wanted)) {                                                                      \
+            printf("line %d: %s is %d, not %d\n", __LINE__, #call, got, (wanted));                  \
+            exit(1);                                                                                \
+        }                                                                                           \
+    } while (0)
+
+/* Runs `child` in a forked child and waits for its success; a child that hangs is killed by its alarm. */
+static void in_child(void (*child)(void *), void *argument) {
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(20);
+        child(argument);
+        exit(0);
+    }
+    waitpid(pid, &status, 0);
+    if (status) {
+        printf("a child ended with status %#x\n", status);
+        exit(1);
+    }
+}
+
+static void uninitialised(void *unused) {
+    int count = 0;
+    (void)unused;
+    EXPECT(0, cudaGetDeviceCount(&count));
+    EXPECT(1, count);
+}
+
+static void initialised(void *memory) {
+    int number = 0;
+    void *pointer = NULL;
+    unsigned long long address;
+    EXPECT(0, cudaGetDeviceCount(&number)); /* the parent has asked */
+    EXPECT(1, number);
+    EXPECT(3, cudaGetDevice(&number));
+    EXPECT(3, cudaMalloc(&pointer, 64));
+    EXPECT(3, cudaGetLastError());
+    EXPECT(0, cudaGetLastError());
+    EXPECT(3, cudaFree(memory));
+    EXPECT(3, cudaSetDevice(0));
+    EXPECT(3, cudaDeviceSynchronize());
+    EXPECT(3, cuInit(0));
+    EXPECT(3, cuDeviceGetCount(&number));
+    EXPECT(3, cuMemAlloc_v2(&address, 4));
+    EXPECT(0, cudaDriverGetVersion(&number));
+}
+
+static void executes(void *program) {
+    execl(program, program, "again", (char *)NULL);
+    _exit(1);
+}
+
+int main(int argc, char **argv) {
+    int count = 0;
+    void *memory = NULL;
+    if (argc > 1) {
+        EXPECT(0, cudaMalloc(&memory, 64));
+        EXPECT(0, cudaFree(memory));
+        return 0;
+    }
+    setvbuf(stdout, NULL, _IONBF, 0);
+    in_child(uninitialised, NULL); /* fork before the first use is harmless */
+    EXPECT(0, cudaGetDeviceCount(&count));
+    EXPECT(0, cudaMalloc(&memory, 64));
+    in_child(initialised, memory);
+    in_child(executes, "/proc/self/exe");
+    EXPECT(0, cudaFree(memory));
+    EXPECT(0, cudaDeviceSynchronize());
+    puts("children fail cleanly, exec and the parent work");
+    return 0;
+}
