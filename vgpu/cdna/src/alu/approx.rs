@@ -210,7 +210,8 @@ fn powers() -> &'static [f64; 64] {
 fn exp2_estimate(x: f64) -> f64 {
     let k = (x * 64.0).round_ties_even();
     let z = (x - k / 64.0) * std::f64::consts::LN_2; // |z| < 0.0055
-    let p = 1.0 + z * (1.0 + z / 2.0 * (1.0 + z / 3.0 * (1.0 + z / 4.0 * (1.0 + z / 5.0 * (1.0 + z / 6.0)))));
+    let p = 1.0
+        + z * (1.0 + z * 0.5 * (1.0 + z * (1.0 / 3.0) * (1.0 + z * 0.25 * (1.0 + z * 0.2 * (1.0 + z * (1.0 / 6.0))))));
     let k = k as i32;
     powers()[(k & 63) as usize] * p * f64::from_bits(((k >> 6) + 1023) as u64 * (1 << 52))
 }
@@ -238,6 +239,30 @@ pub fn exp_f16(x: u32, env: &Env) -> u32 {
     around::<F16>(x.into(), env, |x| exp::<F16>(wide16(x))) as u32
 }
 
+/// 1/3, 1/5 ... 1/23.
+const ODD_RECIPROCALS: [f64; 11] = {
+    let mut table = [0.0; 11];
+    let mut i = 0;
+    while i < 11 {
+        table[i] = 1.0 / (2 * i + 3) as f64;
+        i += 1;
+    }
+    table
+};
+
+/// 1/(2k (2k + 1)) and 1/(2k (2k - 1)) for k from 1: the ratios of successive terms of the sine and the cosine.
+const SERIES_RATIOS: [[f64; 9]; 2] = {
+    let mut table = [[0.0; 9]; 2];
+    let mut i = 0;
+    while i < 9 {
+        let k = (i + 1) as f64;
+        table[0][i] = 1.0 / (2.0 * k * (2.0 * k + 1.0));
+        table[1][i] = 1.0 / (2.0 * k * (2.0 * k - 1.0));
+        i += 1;
+    }
+    table
+};
+
 /// log2 in f64 for a positive normal x, a few units of 2^-52 off in relative terms.
 #[inline]
 fn log2_estimate(x: f64) -> f64 {
@@ -250,10 +275,7 @@ fn log2_estimate(x: f64) -> f64 {
     }
     let s = (m - 1.0) / (m + 1.0);
     let s2 = s * s; // below 0.0295
-    let mut r = 1.0 / 23.0;
-    for k in (1..11).rev() {
-        r = r * s2 + 1.0 / f64::from(2 * k + 1);
-    }
+    let r = ODD_RECIPROCALS.iter().rev().fold(0.0, |r, c| r * s2 + c);
     // The leading term apart keeps the relative error of small logarithms down.
     let atanh = s + s * (s2 * r);
     f64::from(e) + atanh * (2.0 / std::f64::consts::LN_2)
@@ -312,18 +334,10 @@ fn sine<F: Narrow>(x: u64, value: f64, quarter: i32) -> u64 {
     let t2 = theta * theta;
     let flip = if q >= 2 { F::SIGN } else { 0 };
     let result = if q & 1 == 0 {
-        let mut r = 1.0;
-        for k in (1..9).rev() {
-            let k = f64::from(k);
-            r = 1.0 - t2 / (2.0 * k * (2.0 * k + 1.0)) * r;
-        }
+        let r = SERIES_RATIOS[0][..8].iter().rev().fold(1.0, |r, c| 1.0 - t2 * c * r);
         decide::<F>(theta * r, || fixed::sin_cos_turns(y).0)
     } else {
-        let mut r = 1.0;
-        for k in (1..10).rev() {
-            let k = f64::from(k);
-            r = 1.0 - t2 / (2.0 * k * (2.0 * k - 1.0)) * r;
-        }
+        let r = SERIES_RATIOS[1].iter().rev().fold(1.0, |r, c| 1.0 - t2 * c * r);
         decide::<F>(r, || fixed::sin_cos_turns(y).1)
     };
     result ^ flip
@@ -455,7 +469,7 @@ mod tests {
             if i & 1 == 0 {
                 x = 0x3f80_0000 - (1 << 20) + (x & 0x1f_ffff); // around one
             }
-            if x < 0x0080_0000 || x >= 0x7f80_0000 || x & 0x007f_ffff == 0 {
+            if !(0x0080_0000..0x7f80_0000).contains(&x) || x & 0x007f_ffff == 0 {
                 continue;
             }
             nearest_f32(x, log_f32(x, E), fixed::log2(f32::from_bits(x).into()));

@@ -168,7 +168,7 @@ pub fn round_half_up_i32(x: u64, env: &Env) -> u32 {
         exp: -1,
         sig: 1,
     };
-    let sum = Exact::unpack::<F32>(F32::input(x, env)).add(half, Round::Nearest);
+    let sum = Exact::unpack::<F32>(F32::input(x, env)).plus(half, Round::Nearest);
     // Rounding down to f64 keeps every integer that the sum could be above: f32 plus a half fits or is far from one.
     let wide = sum.round::<F64>(&Env::DEFAULT.rounding(Round::Down));
     to_int::<F64>(wide, Round::Down, i32::MIN.into(), i32::MAX.into(), &Env::DEFAULT) as u32
@@ -196,7 +196,7 @@ fn scaled<F: Format>(x: u64, factor: u128, low: i64, high: i64) -> i64 {
     if F::magnitude(x) >= F::INF {
         return to_int::<F>(x, Round::Zero, low, high, &Env::DEFAULT);
     }
-    let exact = Exact::unpack::<F>(x).mul(Exact {
+    let exact = Exact::unpack::<F>(x).times(Exact {
         negative: false,
         exp: 0,
         sig: factor,

@@ -44,6 +44,11 @@ pub fn div_scale<F: Division>(x: u64, den: u64, num: u64) -> (u64, bool) {
     if F::magnitude(den) >= F::INF || F::magnitude(num) >= F::INF {
         return (x, false);
     }
+    // Most operands: nothing near a limit.
+    let (de, ne) = (F::exponent(den), F::exponent(num));
+    if de > 0 && de < 2 * F::BIAS - 2 && ne > F::TINY && ne - de < F::FAR && ne - de > 2 - F::BIAS {
+        return (x, false);
+    }
     let scale = |n| ldexp::<F>(x, n, &Env::DEFAULT);
     let reciprocal_denormal = quotient_denormal::<F>(F::ONE, den);
     let denormal = quotient_denormal::<F>(num, den);

@@ -82,7 +82,7 @@ pub fn log2(x: f64) -> Exact {
         exp: 0,
         sig: e.unsigned_abs().into(),
     };
-    exponent.add(mantissa, Round::Nearest)
+    exponent.plus(mantissa, Round::Nearest)
 }
 
 /// (sin, cos) of y turns for 0 < |y| <= 1/8 with at most 24 significant bits.

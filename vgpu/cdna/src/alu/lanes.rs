@@ -5,7 +5,7 @@
 //! hardware's rule and not the host's. Lanes outside `active` hold unspecified values.
 
 use super::{
-    convert::{f16_from_f32_nearest, f16_from_f64_nearest, f32_from_f16},
+    convert::{f16_from_f32_nearest, f32_from_f16},
     format::{F16, F32, F64, Format},
     mode::Env,
     soft,
@@ -212,9 +212,11 @@ pub fn f16_2(
         return each(active, slow);
     }
     let wide = |x: u32| f32::from_bits(f32_from_f16(if env.flush_in { flush16(x) } else { x } as u16));
-    let mut out = map2(a, b, |x, y| {
-        let r = u32::from(f16_from_f32_nearest(host(wide(x), wide(y)).to_bits()));
-        if env.flush_out { flush16(r) } else { r }
+    let mut out = vectorised(|| {
+        map2(a, b, |x, y| {
+            let r = u32::from(f16_from_f32_nearest(host(wide(x), wide(y)).to_bits()));
+            if env.flush_out { flush16(r) } else { r }
+        })
     });
     let nans = nans16(&out, active);
     redo(&mut out, nans, slow);
@@ -257,23 +259,28 @@ pub fn fma_f64(a: &V64, b: &V64, c: &V64, env: &Env, active: u64) -> V64 {
 
 /// `a * b + c` in f16, rounded once.
 ///
-/// The product is exact in f64. Where the sum is not, the smaller addend lies more than 2^-30 below the larger: a product
-/// that large overflows f16 anyway, and a large `c` is itself an f16 far from every rounding boundary; so rounding the f64 sum
-/// rounds the exact one.
+/// The product is exact in f32. The sum is rounded to odd there: what it loses (known exactly, by Knuth's two-sum) moves it
+/// to the neighbour nearer to zero if it was rounded away, and sets its last bit. Rounding that to f16's eleven bits rounds
+/// the exact sum.
 pub fn fma_f16(a: &V32, b: &V32, c: &V32, env: &Env, active: u64) -> V32 {
     let low = |x: u32| u64::from(x & 0xffff);
     let slow = |l: usize| soft::fma::<F16>(low(a[l]), low(b[l]), low(c[l]), env) as u32;
     if !env.host_rounding() || env.fp16_ovfl || env.flush_in != env.flush_out {
         return each(active, slow);
     }
-    let wide = |x: u32| {
-        f64::from(f32::from_bits(f32_from_f16(
-            if env.flush_in { flush16(x) } else { x } as u16
-        )))
-    };
-    let mut out = map3(a, b, c, |x, y, z| {
-        let r = u32::from(f16_from_f64_nearest(wide(x) * wide(y) + wide(z)));
-        if env.flush_out { flush16(r) } else { r }
+    let wide = |x: u32| f32::from_bits(f32_from_f16(if env.flush_in { flush16(x) } else { x } as u16));
+    let mut out = vectorised(|| {
+        map3(a, b, c, |x, y, z| {
+            let (product, addend) = (wide(x) * wide(y), wide(z));
+            let sum = product + addend;
+            let part = sum - product;
+            let lost = (product - (sum - part)) + (addend - part);
+            let inexact = u32::from(lost.abs() > 0.0); // false for the NaN that infinities leave
+            let away = (lost.to_bits() ^ sum.to_bits()) >> 31 & inexact;
+            let odd = (sum.to_bits() - away) | inexact;
+            let r = u32::from(f16_from_f32_nearest(odd));
+            if env.flush_out { flush16(r) } else { r }
+        })
     });
     let nans = nans16(&out, active);
     redo(&mut out, nans, slow);
@@ -298,49 +305,37 @@ pub fn mad_f32(a: &V32, b: &V32, c: &V32, env: &Env, active: u64) -> V32 {
 }
 
 fn host_fma_f32(a: &V32, b: &V32, c: &V32) -> V32 {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("fma") && std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has the features the function is compiled for.
-        return unsafe { hardware_fma_f32(a, b, c) };
-    }
-    map3(a, b, c, fused32)
+    let fused = |x, y, z| {
+        f32::from_bits(x)
+            .mul_add(f32::from_bits(y), f32::from_bits(z))
+            .to_bits()
+    };
+    vectorised(|| map3(a, b, c, fused))
 }
 
 fn host_fma_f64(a: &V64, b: &V64, c: &V64) -> V64 {
+    let fused = |x, y, z| {
+        f64::from_bits(x)
+            .mul_add(f64::from_bits(y), f64::from_bits(z))
+            .to_bits()
+    };
+    vectorised(|| map3(a, b, c, fused))
+}
+
+/// Runs a loop compiled for processors with AVX2 and fused multiply-add where this one has them. `f` is inlined into code
+/// of those features, so a fused step becomes one instruction per eight lanes instead of a call.
+#[inline(always)]
+pub fn vectorised<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("fma") && std::arch::is_x86_feature_detected!("avx2") {
+        #[target_feature(enable = "fma,avx2")]
+        fn featured<R>(f: impl FnOnce() -> R) -> R {
+            f()
+        }
         // SAFETY: the processor has the features the function is compiled for.
-        return unsafe { hardware_fma_f64(a, b, c) };
+        return unsafe { featured(f) };
     }
-    map3(a, b, c, fused64)
-}
-
-#[inline(always)]
-fn fused32(x: u32, y: u32, z: u32) -> u32 {
-    f32::from_bits(x)
-        .mul_add(f32::from_bits(y), f32::from_bits(z))
-        .to_bits()
-}
-
-#[inline(always)]
-fn fused64(x: u64, y: u64, z: u64) -> u64 {
-    f64::from_bits(x)
-        .mul_add(f64::from_bits(y), f64::from_bits(z))
-        .to_bits()
-}
-
-/// The same loop compiled for processors with fused multiply-add, where it becomes one instruction per eight lanes.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "fma,avx2")]
-fn hardware_fma_f32(a: &V32, b: &V32, c: &V32) -> V32 {
-    map3(a, b, c, fused32)
-}
-
-/// As [`hardware_fma_f32`].
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "fma,avx2")]
-fn hardware_fma_f64(a: &V64, b: &V64, c: &V64) -> V64 {
-    map3(a, b, c, fused64)
+    f()
 }
 
 /// An integer that orders f32 values, minus zero below plus zero.

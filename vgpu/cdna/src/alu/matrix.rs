@@ -5,6 +5,7 @@
 
 use super::{
     format::{F32, F64},
+    lanes::vectorised,
     mode::Env,
     soft,
 };
@@ -87,7 +88,7 @@ impl Element for i32 {
 /// holds C on entry.
 pub fn multiply<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) {
     let c = d.to_vec();
-    fast(shape, a, b, d);
+    vectorised(|| steps(shape, a, b, d));
     for (row, (d_row, c_row)) in d.chunks_exact_mut(shape.n).zip(c.chunks_exact(shape.n)).enumerate() {
         let terms = &a[row * shape.terms..][..shape.terms];
         let b_block = &b[row / shape.m * shape.k * shape.n..];
@@ -97,22 +98,6 @@ pub fn multiply<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) 
             });
         }
     }
-}
-
-fn fast<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("fma") && std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has the features the function is compiled for.
-        return unsafe { hardware(shape, a, b, d) };
-    }
-    steps(shape, a, b, d);
-}
-
-/// [`steps`] compiled for processors with fused multiply-add.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "fma,avx2")]
-fn hardware<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) {
-    steps(shape, a, b, d);
 }
 
 #[inline(always)]

@@ -37,7 +37,7 @@ impl Exact {
 
     /// The product, exact for significands that together have at most 127 bits.
     #[inline]
-    pub fn mul(self, other: Exact) -> Exact {
+    pub fn times(self, other: Exact) -> Exact {
         Exact {
             negative: self.negative ^ other.negative,
             exp: self.exp + other.exp,
@@ -48,7 +48,7 @@ impl Exact {
     /// The sum, with everything below 2^-126 of the larger operand gathered in the sticky bit. Two exact zeros of unlike
     /// sign, or an exact cancellation, give the zero that `round` asks for.
     #[inline]
-    pub fn add(self, other: Exact, round: Round) -> Exact {
+    pub fn plus(self, other: Exact, round: Round) -> Exact {
         if self.sig == 0 && other.sig == 0 {
             let negative = if self.negative == other.negative {
                 self.negative
@@ -194,7 +194,7 @@ pub fn add<F: Format>(a: u64, b: u64, env: &Env) -> u64 {
         (true, _) => a,
         (_, true) => b,
         _ => Exact::unpack::<F>(a)
-            .add(Exact::unpack::<F>(b), env.round)
+            .plus(Exact::unpack::<F>(b), env.round)
             .round::<F>(env),
     }
 }
@@ -222,7 +222,7 @@ pub fn mul<F: Format>(a: u64, b: u64, env: &Env) -> u64 {
         }
         return ((a ^ b) & F::SIGN) | F::INF;
     }
-    Exact::unpack::<F>(a).mul(Exact::unpack::<F>(b)).round::<F>(env)
+    Exact::unpack::<F>(a).times(Exact::unpack::<F>(b)).round::<F>(env)
 }
 
 /// a * b + c, rounded once.
@@ -246,8 +246,8 @@ pub fn fma_scaled<F: Format>(a: u64, b: u64, c: u64, scale: i32, env: &Env) -> u
     if F::is_inf(c) {
         return c;
     }
-    let product = Exact::unpack::<F>(a).mul(Exact::unpack::<F>(b));
-    let sum = product.add(Exact::unpack::<F>(c), env.round);
+    let product = Exact::unpack::<F>(a).times(Exact::unpack::<F>(b));
+    let sum = product.plus(Exact::unpack::<F>(c), env.round);
     Exact {
         exp: sum.exp + scale,
         ..sum

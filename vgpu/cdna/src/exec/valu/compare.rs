@@ -155,6 +155,7 @@ fn relate(wave: &Wave, inst: &Inst, ty: Ty, relations: u8) -> u64 {
 
 /// One vectorisable loop per relation.
 #[inline(always)]
+#[allow(clippy::double_comparisons)] // "not equal" would let NaN in
 fn ordered<T: Copy + PartialOrd>(a: &[T; 64], b: &[T; 64], relations: u8) -> u64 {
     match relations & 7 {
         0 => 0,

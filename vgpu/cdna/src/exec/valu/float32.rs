@@ -1,6 +1,6 @@
 //! Arithmetic in f32.
 
-use super::{f32, write_f32};
+use super::{super::operands::for_lanes, f32, write_f32};
 use crate::{
     alu::{
         Env, F32, Round, approx, compare, cube, divide,
@@ -68,9 +68,11 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
         M::v_div_fmas_f32 => {
             let vcc = wave.vcc();
             let c = f32(wave, inst, 2, &mut bc);
-            each(active, |l| {
-                divide::div_fmas::<F32>(a[l].into(), b[l].into(), c[l].into(), vcc >> l & 1 != 0, env) as u32
-            })
+            let mut out = lanes::fma_f32(a, b, c, env, active);
+            for_lanes(active & vcc, |l| {
+                out[l] = divide::div_fmas::<F32>(a[l].into(), b[l].into(), c[l].into(), true, env) as u32;
+            });
+            out
         }
         M::v_div_scale_f32 => {
             let c = f32(wave, inst, 2, &mut bc);

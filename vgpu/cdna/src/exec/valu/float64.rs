@@ -1,6 +1,6 @@
 //! Arithmetic in f64.
 
-use super::{f64, write_f64};
+use super::{super::operands::for_lanes, f64, write_f64};
 use crate::{
     alu::{
         Env, F64, Round, approx, divide,
@@ -55,9 +55,11 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
         }
         M::v_div_fmas_f64 => {
             let (a, b, c, vcc) = (a(), b(), c(), wave.vcc());
-            each(active, |l| {
-                divide::div_fmas::<F64>(a[l], b[l], c[l], vcc >> l & 1 != 0, env)
-            })
+            let mut out = lanes::fma_f64(&a, &b, &c, env, active);
+            for_lanes(active & vcc, |l| {
+                out[l] = divide::div_fmas::<F64>(a[l], b[l], c[l], true, env)
+            });
+            out
         }
         M::v_div_scale_f64 => {
             let (a, b, c) = (a(), b(), c());

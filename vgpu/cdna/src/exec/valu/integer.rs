@@ -1,6 +1,6 @@
 //! Moves, logic, shifts and integer arithmetic of 16, 32 and 64 bits.
 
-use super::b32;
+use super::{super::operands::for_lanes, b32};
 use crate::{
     alu::{
         integer as int,
@@ -266,23 +266,20 @@ pub(super) fn pairs(wave: &mut Wave, inst: &Inst) -> bool {
         M::v_mov_b64 => pair(0),
         M::v_mad_u64_u32 | M::v_mad_i64_i32 => {
             let (a, b, c) = (word(0), word(1), pair(2));
-            let unsigned = inst.mnemonic == M::v_mad_u64_u32;
-            let sum = |l: usize| {
-                if unsigned {
-                    int::mad_u64_u32(a[l], b[l], c[l])
-                } else {
-                    int::mad_i64_i32(a[l], b[l], c[l])
-                }
+            let (mut out, carry) = if inst.mnemonic == M::v_mad_u64_u32 {
+                let sum = map3(&a, &b, &c, |x, y, z| int::mad_u64_u32(x, y, z).0);
+                (sum, mask2(&sum, &c, |sum, z| sum < z))
+            } else {
+                let sum = |x, y, z| int::mad_i64_i32(x, y, z);
+                let carries = map3(&a, &b, &c, |x, y, z| u8::from(sum(x, y, z).1));
+                (
+                    map3(&a, &b, &c, |x, y, z| sum(x, y, z).0),
+                    crate::alu::lanes::mask(&carries),
+                )
             };
-            let mut carry = 0;
-            let out = std::array::from_fn(|l| {
-                let (value, out) = sum(l);
-                carry |= u64::from(out) << l;
-                match (clamp && out, unsigned) {
-                    (true, true) => u64::MAX,
-                    _ => value,
-                }
-            });
+            if clamp && inst.mnemonic == M::v_mad_u64_u32 {
+                for_lanes(carry, |l| out[l] = u64::MAX);
+            }
             let lanes = wave.active(inst);
             wave.write_b64(inst, &out);
             wave.write_mask(inst.sdst, carry & lanes);
@@ -302,9 +299,9 @@ pub(super) fn pairs(wave: &mut Wave, inst: &Inst) -> bool {
             let c: [V32; 4] = std::array::from_fn(|i| *wave.v(acc + i as u16));
             let sums: [[u32; 4]; 64] = std::array::from_fn(|l| int::mqsad_u32(a[l], b[l], c.map(|v| v[l]), clamp));
             let active = wave.active(inst);
-            for i in 0..4 {
-                let out = wave.v_mut(dst + i as u16);
-                super::super::operands::for_lanes(active, |l| out[l] = sums[l][i]);
+            for i in 0..4u16 {
+                let out = wave.v_mut(dst + i);
+                for_lanes(active, |l| out[l] = sums[l][usize::from(i)]);
             }
             return true;
         }
@@ -330,9 +327,9 @@ pub(super) fn moves(wave: &mut Wave, inst: &Inst) -> bool {
             };
             let (old_x, old_y, active) = (*wave.v(x), *wave.v(y), wave.active(inst));
             let out = wave.v_mut(x);
-            super::super::operands::for_lanes(active, |l| out[l] = old_y[l]);
+            for_lanes(active, |l| out[l] = old_y[l]);
             let out = wave.v_mut(y);
-            super::super::operands::for_lanes(active, |l| out[l] = old_x[l]);
+            for_lanes(active, |l| out[l] = old_x[l]);
             true
         }
         _ => false,

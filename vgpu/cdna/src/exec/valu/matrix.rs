@@ -18,7 +18,7 @@ use crate::{
     alu::{
         F16, F32, Format, convert,
         fp8::{self, Kind},
-        matrix::{Shape, Term, multiply},
+        matrix::{Element, Shape, Term, multiply},
     },
     isa::{Inst, Mnemonic, Operand},
     wave::Wave,
@@ -87,10 +87,10 @@ fn parse(name: &str) -> Option<Matrix> {
     let digits = rest.find(|c: char| !c.is_ascii_digit())?;
     let k: usize = rest[..digits].parse().ok()?;
     let mut types = rest[digits..].trim_start_matches('_');
-    if let Some((blocks, after)) = types.split_once("b_") {
-        if blocks.parse::<usize>().is_ok() {
-            types = after;
-        }
+    if let Some((blocks, after)) = types.split_once("b_")
+        && blocks.parse::<usize>().is_ok()
+    {
+        types = after;
     }
     let (a, b) = match Ty::parse(types) {
         Some(ty) => (ty, ty),
@@ -183,16 +183,6 @@ fn vgpr(operand: Operand) -> u16 {
     }
 }
 
-/// Element `e` of `bits` width in the consecutive registers of a lane.
-fn element(wave: &Wave, first: u16, lane: usize, e: usize, bits: usize) -> u32 {
-    let word = wave.v(first + (e * bits / 32) as u16)[lane];
-    if bits == 32 {
-        word
-    } else {
-        word >> (e * bits % 32) & ((1 << bits) - 1)
-    }
-}
-
 /// The block of A that block `block` reads: `cbsz` groups two to that many blocks, `abid` picks one of the group.
 fn broadcast_block(inst: &Inst, matrix: &Matrix, block: usize) -> usize {
     if matrix.sparse || matrix.shape.blocks == 1 {
@@ -214,46 +204,65 @@ fn group_pattern(inst: &Inst, lane: usize) -> usize {
     }
 }
 
-/// Lane and register (or pair) of D[i][j].
-fn place(matrix: &Matrix, block: usize, i: usize, j: usize) -> (usize, usize) {
+/// Lane of D[i][0], which the rest of the row follows, and register (or pair).
+fn place(matrix: &Matrix, block: usize, i: usize) -> (usize, usize) {
     match (matrix.a, matrix.shape.m) {
-        (Ty::F64, 16) => (j + 16 * (i % 4), i / 4),
-        (Ty::F64, _) => (j + 4 * block + 16 * i, 0),
-        (_, 32) => (j + 32 * (i / 4 % 2), 16 * block + 4 * (i / 8) + i % 4),
-        (_, 16) => (j + 16 * (i / 4), 4 * block + i % 4),
-        _ => (j + 4 * block, i),
+        (Ty::F64, 16) => (16 * (i % 4), i / 4),
+        (Ty::F64, _) => (4 * block + 16 * i, 0),
+        (_, 32) => (32 * (i / 4 % 2), 16 * block + 4 * (i / 8) + i % 4),
+        (_, 16) => (16 * (i / 4), 4 * block + i % 4),
+        _ => (4 * block, i),
     }
 }
 
-/// Calls `f` with every (block, i, j) in row-major order, which is the order of D's elements.
-fn for_elements(shape: &Shape, mut f: impl FnMut(usize, usize, usize)) {
-    for block in 0..shape.blocks {
-        for i in 0..shape.m {
-            for j in 0..shape.n {
-                f(block, i, j);
-            }
+/// Calls `f` with (block, i) and the elements of that row of D.
+fn for_rows<T>(shape: &Shape, d: &mut [T], mut f: impl FnMut(usize, usize, &mut [T])) {
+    for (row, elements) in d.chunks_exact_mut(shape.n).enumerate() {
+        f(row / shape.m, row % shape.m, elements);
+    }
+}
+
+/// The stored elements of A, each with its column. `read` gives element e of a lane.
+fn terms<T: Copy + Default>(
+    wave: &Wave,
+    inst: &Inst,
+    matrix: &Matrix,
+    read: impl Fn(usize, usize) -> T,
+) -> Vec<Term<T>> {
+    let Shape { m, blocks, terms, .. } = matrix.shape;
+    let per_lane = terms * m * blocks / 64;
+    let mut out = vec![(T::default(), 0); blocks * m * terms];
+    for (row, row_terms) in out.chunks_exact_mut(terms).enumerate() {
+        let (block, i) = (row / m, row % m);
+        let first = i + m * broadcast_block(inst, matrix, block);
+        for (t, term) in row_terms.iter_mut().enumerate() {
+            let lane = first + m * blocks * (t / per_lane);
+            let column = if matrix.sparse {
+                sparse_column(wave, inst, lane, t, per_lane)
+            } else {
+                t
+            };
+            *term = (read(lane, t % per_lane), column as u16);
         }
     }
+    out
 }
 
-/// The stored elements of A, each with its column.
-fn terms<T>(wave: &Wave, inst: &Inst, matrix: &Matrix, read: impl Fn(u16, usize, usize) -> T) -> Vec<Term<T>> {
-    let shape = &matrix.shape;
-    let source = vgpr(inst.src[0]);
-    let per_lane = shape.terms * shape.m * shape.blocks / 64;
-    let mut out = Vec::with_capacity(shape.blocks * shape.m * shape.terms);
-    for block in 0..shape.blocks {
-        let from = broadcast_block(inst, matrix, block);
-        for i in 0..shape.m {
-            for t in 0..shape.terms {
-                let lane = i + shape.m * (from + shape.blocks * (t / per_lane));
-                let column = if matrix.sparse {
-                    sparse_column(wave, inst, lane, t, per_lane)
-                } else {
-                    t
-                };
-                out.push((read(source, lane, t % per_lane), column as u16));
-            }
+/// The elements of B, row-major.
+fn columns<T: Copy + Default>(inst: &Inst, matrix: &Matrix, read: impl Fn(usize, usize) -> T) -> Vec<T> {
+    let Shape { n, k, blocks, .. } = matrix.shape;
+    let per_lane = k * n * blocks / 64;
+    let mut out = vec![T::default(); blocks * k * n];
+    for (row, elements) in out.chunks_exact_mut(n).enumerate() {
+        let (block, k) = (row / k, row % k);
+        let first = n * (block + blocks * (k / per_lane));
+        for (j, element) in elements.iter_mut().enumerate() {
+            let lane = if matrix.a == Ty::F64 {
+                first + j
+            } else {
+                group_pattern(inst, first + j)
+            };
+            *element = read(lane, k % per_lane);
         }
     }
     out
@@ -270,8 +279,22 @@ fn sparse_column(wave: &Wave, inst: &Inst, lane: usize, t: usize, per_lane: usiz
     t / 2 * 4 + index as usize
 }
 
+/// All elements of the registers from `first` on, `per_lane` of them in a lane, by lane.
+fn unpack<T: Copy + Default>(wave: &Wave, first: u16, per_lane: usize, ty: Ty, value: impl Fn(u32) -> T) -> Vec<T> {
+    let mut out = vec![T::default(); 64 * per_lane];
+    for e in 0..per_lane {
+        let register = wave.v(first + (e * ty.bits() / 32) as u16);
+        let shift = e * ty.bits() % 32;
+        let mask = u32::MAX >> (32 - ty.bits());
+        for (lane, word) in register.iter().enumerate() {
+            out[lane * per_lane + e] = value(word >> shift & mask);
+        }
+    }
+    out
+}
+
 /// Products with 32-bit results.
-fn words<T: crate::alu::matrix::Element>(
+fn words<T: Element>(
     wave: &mut Wave,
     inst: &Inst,
     matrix: &Matrix,
@@ -280,41 +303,31 @@ fn words<T: crate::alu::matrix::Element>(
     write_d: impl Fn(T) -> u32,
 ) {
     let shape = &matrix.shape;
-    let a = terms(wave, inst, matrix, |source, lane, e| {
-        value(element(wave, source, lane, e, matrix.a.bits()), matrix.a)
-    });
-    let source = vgpr(inst.src[1]);
+    let per_lane = shape.terms * shape.m * shape.blocks / 64;
+    let elements = unpack(wave, vgpr(inst.src[0]), per_lane, matrix.a, |x| value(x, matrix.a));
+    let a = terms(wave, inst, matrix, |lane, e| elements[lane * per_lane + e]);
     let per_lane = shape.k * shape.n * shape.blocks / 64;
-    let mut b = Vec::with_capacity(shape.blocks * shape.k * shape.n);
-    for block in 0..shape.blocks {
-        for k in 0..shape.k {
-            for j in 0..shape.n {
-                let lane = group_pattern(inst, j + shape.n * (block + shape.blocks * (k / per_lane)));
-                b.push(value(
-                    element(wave, source, lane, k % per_lane, matrix.b.bits()),
-                    matrix.b,
-                ));
-            }
-        }
-    }
+    let elements = unpack(wave, vgpr(inst.src[1]), per_lane, matrix.b, |x| value(x, matrix.b));
+    let b = columns(inst, matrix, |lane, e| elements[lane * per_lane + e]);
     // The sparse forms accumulate into the destination.
     let c = if matrix.sparse { inst.dst } else { inst.src[2] };
-    let mut d = Vec::with_capacity(shape.blocks * shape.m * shape.n);
-    for_elements(shape, |block, i, j| {
-        let (lane, register) = place(matrix, block, i, j);
-        d.push(read_c(match c {
-            Operand::Vgpr(first) => wave.v(first + register as u16)[lane],
-            other => wave.scalar32(other),
-        }));
+    let mut d = vec![T::default(); shape.blocks * shape.m * shape.n];
+    for_rows(shape, &mut d, |block, i, row| {
+        let (lane, register) = place(matrix, block, i);
+        match c {
+            Operand::Vgpr(first) => {
+                let source = &wave.v(first + register as u16)[lane..][..row.len()];
+                row.iter_mut().zip(source).for_each(|(x, &bits)| *x = read_c(bits));
+            }
+            other => row.fill(read_c(wave.scalar32(other))),
+        }
     });
     multiply(shape, &a, &b, &mut d);
     let first = vgpr(inst.dst);
-    let mut results = d.into_iter();
-    for_elements(shape, |block, i, j| {
-        let (lane, register) = place(matrix, block, i, j);
-        if let Some(x) = results.next() {
-            wave.v_mut(first + register as u16)[lane] = write_d(x);
-        }
+    for_rows(shape, &mut d, |block, i, row| {
+        let (lane, register) = place(matrix, block, i);
+        let out = &mut wave.v_mut(first + register as u16)[lane..][..row.len()];
+        out.iter_mut().zip(row).for_each(|(bits, x)| *bits = write_d(*x));
     });
 }
 
@@ -331,37 +344,30 @@ fn doubles(wave: &mut Wave, inst: &Inst, matrix: &Matrix) {
     let pair = |wave: &Wave, first: u16, lane: usize| {
         f64::from_bits(u64::from(wave.v(first)[lane]) | u64::from(wave.v(first + 1)[lane]) << 32)
     };
-    let a = terms(wave, inst, matrix, |source, lane, _| {
-        negate(pair(wave, source, lane), 0)
+    let a = terms(wave, inst, matrix, |lane, _| {
+        negate(pair(wave, vgpr(inst.src[0]), lane), 0)
     });
-    let source = vgpr(inst.src[1]);
-    let mut b = Vec::with_capacity(shape.blocks * shape.k * shape.n);
-    for block in 0..shape.blocks {
-        for k in 0..shape.k {
-            for j in 0..shape.n {
-                b.push(negate(pair(wave, source, j + shape.n * (block + shape.blocks * k)), 1));
-            }
+    let b = columns(inst, matrix, |lane, _| negate(pair(wave, vgpr(inst.src[1]), lane), 1));
+    let mut d = vec![0.0; shape.blocks * shape.m * shape.n];
+    for_rows(shape, &mut d, |block, i, row| {
+        let (lane, register) = place(matrix, block, i);
+        for (j, x) in row.iter_mut().enumerate() {
+            let c = match inst.src[2] {
+                Operand::Vgpr(first) => pair(wave, first + 2 * register as u16, lane + j),
+                Operand::Const(c) => double_constant(c),
+                other => f64::from_bits(wave.scalar64(other)),
+            };
+            *x = negate(c, 2);
         }
-    }
-    let mut d = Vec::with_capacity(shape.blocks * shape.m * shape.n);
-    for_elements(shape, |block, i, j| {
-        let (lane, register) = place(matrix, block, i, j);
-        let c = match inst.src[2] {
-            Operand::Vgpr(first) => pair(wave, first + 2 * register as u16, lane),
-            Operand::Const(c) => double_constant(c),
-            other => f64::from_bits(wave.scalar64(other)),
-        };
-        d.push(negate(c, 2));
     });
     multiply(shape, &a, &b, &mut d);
     let first = vgpr(inst.dst);
-    let mut results = d.into_iter();
-    for_elements(shape, |block, i, j| {
-        let (lane, register) = place(matrix, block, i, j);
-        if let Some(x) = results.next() {
+    for_rows(shape, &mut d, |block, i, row| {
+        let (lane, register) = place(matrix, block, i);
+        for (j, x) in row.iter().enumerate() {
             let (bits, at) = (x.to_bits(), first + 2 * register as u16);
-            wave.v_mut(at)[lane] = bits as u32;
-            wave.v_mut(at + 1)[lane] = (bits >> 32) as u32;
+            wave.v_mut(at)[lane + j] = bits as u32;
+            wave.v_mut(at + 1)[lane + j] = (bits >> 32) as u32;
         }
     });
 }
@@ -407,11 +413,12 @@ mod tests {
         for m in Mnemonic::all() {
             let Some(matrix) = table()[m as usize] else { continue };
             let mut seen = vec![false; 64 * 32];
-            let mut count = 0;
-            for_elements(&matrix.shape, |block, i, j| {
-                let (lane, register) = place(&matrix, block, i, j);
-                assert!(!std::mem::replace(&mut seen[register * 64 + lane], true), "{m}");
-                count += 1;
+            let count = matrix.shape.blocks * matrix.shape.m * matrix.shape.n;
+            for_rows(&matrix.shape, &mut vec![(); count], |block, i, row| {
+                let (lane, register) = place(&matrix, block, i);
+                for j in 0..row.len() {
+                    assert!(!std::mem::replace(&mut seen[register * 64 + lane + j], true), "{m}");
+                }
             });
             assert!(seen[..count].iter().all(|x| *x), "{m}");
         }

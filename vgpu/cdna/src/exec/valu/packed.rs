@@ -72,7 +72,7 @@ pub(super) fn integers(wave: &mut Wave, inst: &Inst) -> bool {
         M::v_pk_sub_u16 => two(&|x, y| int::narrow_u16(u(x) - u(y), clamp)),
         M::v_pk_add_i16 => two(&|x, y| int::narrow_i16(s(x) + s(y), clamp)),
         M::v_pk_sub_i16 => two(&|x, y| int::narrow_i16(s(x) - s(y), clamp)),
-        M::v_pk_mul_lo_u16 => two(&|x, y| if clamp { (x * y).min(0xffff) } else { x * y & 0xffff }),
+        M::v_pk_mul_lo_u16 => two(&|x, y| if clamp { (x * y).min(0xffff) } else { (x * y) & 0xffff }),
         M::v_pk_max_u16 => two(&u32::max),
         M::v_pk_min_u16 => two(&u32::min),
         M::v_pk_max_i16 => two(&|x, y| s(x).max(s(y)) as u32),
