@@ -38,13 +38,60 @@ struct Event {
     waiters: u32,
     exception: MemoryException,
     failed_gpu: u32,
+    raised_at: Option<Instant>,
+    /// The age that each thread saw last; see [`RECENT`].
+    seen: Vec<(usize, u64)>,
+}
+
+/// How long a raise counts for threads that have not seen it.
+///
+/// Before event ages (ROCr 5) two threads that wait on one auto-reset event can lose a wake-up: one looks at its
+/// signal, the other is woken by the latched event and waits again, and only then the first one gets to wait. The card's
+/// driver leaves that window open for some nanoseconds; here a busy host can stretch it to milliseconds. So a thread
+/// that has not seen a recent raise is let go once. ROCr looks at its signals after every wake-up, needed or not.
+const RECENT: Duration = Duration::from_millis(20);
+
+/// Threads remembered per event.
+const SEEN: usize = 32;
+
+thread_local! {
+    static THREAD: u8 = const { 0 };
+}
+
+/// Tells threads apart, as long as they live.
+fn thread_key() -> usize {
+    THREAD.with(|key| std::ptr::from_ref(key) as usize)
 }
 
 impl Event {
+    /// Whether a recent raise has not been seen by the thread.
+    fn missed(&self, thread: usize) -> bool {
+        let seen = self
+            .seen
+            .iter()
+            .find(|(key, _)| *key == thread)
+            .map_or(1, |(_, age)| *age);
+        seen != self.age && self.raised_at.is_some_and(|at| at.elapsed() < RECENT)
+    }
+
+    /// The thread goes on, having seen what there is.
+    fn note_seen(&mut self, thread: usize) {
+        match self.seen.iter_mut().find(|(key, _)| *key == thread) {
+            Some((_, age)) => *age = self.age,
+            None => {
+                if self.seen.len() == SEEN {
+                    self.seen.remove(0);
+                }
+                self.seen.push((thread, self.age));
+            }
+        }
+    }
+
     /// The kernel's `set_event`: with waiters present all of them go on and an auto-reset event stays unsignaled; with
     /// none it latches. Letting only the first waiter go would hang `hsa_queue_destroy` now and then.
     fn raise(&mut self) {
         self.age += 1;
+        self.raised_at = Some(Instant::now());
         if self.waiters > 0 {
             self.releases += 1;
             self.signaled = !self.auto_reset;
@@ -148,9 +195,18 @@ impl Events {
 
     /// `WAIT_EVENTS`. `timeout` is in milliseconds, `u32::MAX` for ever. Returns the wait result.
     ///
+    /// `registered` runs once, before any sleep, when this thread counts as a waiter: nothing that it sets off is missed.
+    ///
     /// # Errors
     /// `EINVAL` for an unknown event, `EIO` if one is destroyed meanwhile.
-    pub fn wait(&self, data: &mut [EventData], all: bool, timeout: u32) -> Result<u32, Errno> {
+    pub fn wait(
+        &self,
+        data: &mut [EventData],
+        all: bool,
+        timeout: u32,
+        registered: impl FnOnce(),
+    ) -> Result<u32, Errno> {
+        let thread = thread_key();
         let deadline = (timeout != u32::MAX).then(|| Instant::now() + Duration::from_millis(timeout.into()));
         let mut table = self.table();
         if data.iter().any(|wanted| !table.contains_key(&wanted.event_id)) {
@@ -168,11 +224,18 @@ impl Events {
                 event.signaled = false;
             }
             let age = last_age(wanted);
-            if event.kind == event_type::SIGNAL && age != 0 && age != event.age {
-                active = true;
+            if event.kind == event_type::SIGNAL {
+                active |= if age != 0 {
+                    age != event.age
+                } else {
+                    event.missed(thread)
+                };
             }
             waits.push((event.releases, active));
         }
+        drop(table);
+        registered();
+        table = self.table();
         let result = loop {
             let mut gone = false;
             for (wanted, (releases, active)) in data.iter().zip(&mut waits) {
@@ -205,6 +268,7 @@ impl Events {
                 continue;
             };
             event.waiters -= 1;
+            event.note_seen(thread);
             if *active && result == Ok(wait_result::COMPLETE) {
                 fill(wanted, event);
             }
@@ -266,8 +330,14 @@ mod tests {
         let events = Events::default();
         let id = events.create(event_type::SIGNAL, true).unwrap();
         events.set(id).unwrap();
-        assert_eq!(events.wait(&mut [wanted(id, 0)], false, 0), Ok(wait_result::COMPLETE));
-        assert_eq!(events.wait(&mut [wanted(id, 0)], false, 0), Ok(wait_result::TIMEOUT));
+        assert_eq!(
+            events.wait(&mut [wanted(id, 0)], false, 0, || ()),
+            Ok(wait_result::COMPLETE)
+        );
+        assert_eq!(
+            events.wait(&mut [wanted(id, 0)], false, 0, || ()),
+            Ok(wait_result::TIMEOUT)
+        );
     }
 
     #[test]
@@ -277,7 +347,7 @@ mod tests {
         let threads: Vec<_> = (0..4)
             .map(|_| {
                 let events = events.clone();
-                thread::spawn(move || events.wait(&mut [wanted(id, 0)], false, 10_000))
+                thread::spawn(move || events.wait(&mut [wanted(id, 0)], false, 10_000, || ()))
             })
             .collect();
         while events.table()[&id].waiters < 4 {
@@ -287,10 +357,36 @@ mod tests {
         for thread in threads {
             assert_eq!(thread.join().unwrap(), Ok(wait_result::COMPLETE));
         }
+        thread::sleep(RECENT);
         assert_eq!(
-            events.wait(&mut [wanted(id, 0)], false, 0),
+            events.wait(&mut [wanted(id, 0)], false, 0, || ()),
             Ok(wait_result::TIMEOUT),
             "nothing latched"
+        );
+    }
+
+    #[test]
+    fn a_thread_that_missed_a_raise_goes_on_once() {
+        let events = Arc::new(Events::default());
+        let id = events.create(event_type::SIGNAL, true).unwrap();
+        events.set(id).unwrap();
+        let other = {
+            let events = events.clone();
+            thread::spawn(move || events.wait(&mut [wanted(id, 0)], false, 0, || ()))
+        };
+        assert_eq!(
+            other.join().unwrap(),
+            Ok(wait_result::COMPLETE),
+            "takes the latched event"
+        );
+        assert_eq!(
+            events.wait(&mut [wanted(id, 0)], false, 0, || ()),
+            Ok(wait_result::COMPLETE),
+            "missed it"
+        );
+        assert_eq!(
+            events.wait(&mut [wanted(id, 0)], false, 0, || ()),
+            Ok(wait_result::TIMEOUT)
         );
     }
 
@@ -300,15 +396,15 @@ mod tests {
         let id = events.create(event_type::SIGNAL, true).unwrap();
         let mut data = [wanted(id, 1)];
         events.set(id).unwrap();
-        assert_eq!(events.wait(&mut data, false, 0), Ok(wait_result::COMPLETE));
+        assert_eq!(events.wait(&mut data, false, 0, || ()), Ok(wait_result::COMPLETE));
         assert_eq!(last_age(&data[0]), 2);
         assert_eq!(
-            events.wait(&mut [wanted(id, 1)], false, 0),
+            events.wait(&mut [wanted(id, 1)], false, 0, || ()),
             Ok(wait_result::COMPLETE),
             "another, older reader"
         );
         assert_eq!(
-            events.wait(&mut data, false, 0),
+            events.wait(&mut data, false, 0, || ()),
             Ok(wait_result::TIMEOUT),
             "nothing new for this one"
         );
@@ -320,12 +416,12 @@ mod tests {
         let (a, b) = (events.create(0, false).unwrap(), events.create(0, false).unwrap());
         events.set(a).unwrap();
         assert_eq!(
-            events.wait(&mut [wanted(a, 0), wanted(b, 0)], true, 1),
+            events.wait(&mut [wanted(a, 0), wanted(b, 0)], true, 1, || ()),
             Ok(wait_result::TIMEOUT)
         );
         events.set(b).unwrap();
         assert_eq!(
-            events.wait(&mut [wanted(a, 0), wanted(b, 0)], true, 1),
+            events.wait(&mut [wanted(a, 0), wanted(b, 0)], true, 1, || ()),
             Ok(wait_result::COMPLETE)
         );
     }
@@ -342,7 +438,7 @@ mod tests {
         };
         assert_eq!(events.raise_memory_exception(exception), 1);
         let mut data = [wanted(id, 0)];
-        assert_eq!(events.wait(&mut data, true, 0), Ok(wait_result::COMPLETE));
+        assert_eq!(events.wait(&mut data, true, 0, || ()), Ok(wait_result::COMPLETE));
         assert_eq!((data[0].va, data[0].gpu_id, data[0].not_present), (0x1000, 7, 1));
     }
 
@@ -352,13 +448,13 @@ mod tests {
         let id = events.create(event_type::SIGNAL, true).unwrap();
         let waiter = {
             let events = events.clone();
-            thread::spawn(move || events.wait(&mut [wanted(id, 0)], false, 10_000))
+            thread::spawn(move || events.wait(&mut [wanted(id, 0)], false, 10_000, || ()))
         };
         while events.table()[&id].waiters == 0 {
             thread::sleep(Duration::from_millis(1));
         }
         events.destroy(id).unwrap();
         assert_eq!(waiter.join().unwrap(), Err(libc::EIO));
-        assert_eq!(events.wait(&mut [wanted(id, 0)], false, 0), Err(libc::EINVAL));
+        assert_eq!(events.wait(&mut [wanted(id, 0)], false, 0, || ()), Err(libc::EINVAL));
     }
 }

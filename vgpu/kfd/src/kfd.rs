@@ -218,8 +218,6 @@ fn create_event(process: &Process, args: &mut abi::CreateEvent) -> Answer {
 /// # Safety
 /// The pointer in `args` must be valid for `num_events` entries.
 unsafe fn wait_events(process: &Process, args: &mut abi::WaitEvents) -> Answer {
-    // Whoever waits has probably rung a doorbell just before.
-    process.bell.ring();
     if args.num_events > 0 && args.events_ptr == 0 {
         return Err(libc::EFAULT);
     }
@@ -231,7 +229,9 @@ unsafe fn wait_events(process: &Process, args: &mut abi::WaitEvents) -> Answer {
         }
     };
     args.wait_result = abi::wait_result::FAIL;
-    args.wait_result = process.events.wait(data, args.wait_for_all != 0, args.timeout)?;
+    args.wait_result =
+        // Whoever waits has probably rung a doorbell just before: the queue threads look at once.
+        process.events.wait(data, args.wait_for_all != 0, args.timeout, || process.bell.ring())?;
     Ok(())
 }
 

@@ -1,0 +1,80 @@
+// Compiled kernels (argv[1]: kernels.cl built for the machine's GPU): results, LDS and barriers, and queues that do not
+// block one another.
+#include "code.h"
+
+enum { N = 10000 };
+
+static struct machine m;
+
+static hsa_queue_t *queue_new(void)
+{
+    hsa_queue_t *queue;
+    CHECK(hsa_queue_create(m.gpu[0].agent, 64, HSA_QUEUE_TYPE_MULTI, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue));
+    return queue;
+}
+
+int main(int argc, char **argv)
+{
+    EXPECT(argc == 2, "the path of a code object");
+    m = machine_start(1);
+    hsa_agent_t gpu = m.gpu[0].agent;
+    struct code code = code_load(argv[1], gpu);
+    hsa_queue_t *queue = queue_new(), *second = queue_new();
+    hsa_signal_t done = signal_new(1);
+
+    float *x = host_alloc(&m, N * 4), *y = host_alloc(&m, N * 4), *device = device_alloc(&m.gpu[0], N * 4);
+    for (int i = 0; i < N; i++) x[i] = (float)i, y[i] = (float)(3 * i);
+    copy(device, gpu, y, m.cpu, N * 4);
+    struct { float *y, *x; float a; unsigned n; } saxpy = {device, x, 0.5f, N - 1};
+    dispatch(&m, queue, code_kernel(&code, "saxpy.kd"), (N + 255) / 256 * 256, 256, 0, &saxpy, sizeof saxpy, done);
+    wait_for(done, "saxpy");
+    copy(y, m.cpu, device, gpu, N * 4);
+    for (int i = 0; i < N; i++) {
+        float expected = i < N - 1 ? 0.5f * (float)i + (float)(3 * i) : (float)(3 * i);
+        EXPECT(y[i] == expected, "y[%d] to be %g, it is %g", i, expected, y[i]);
+    }
+    hsa_amd_profiling_dispatch_time_t time = {0};
+    CHECK(hsa_amd_profiling_set_profiler_enabled(queue, 1));
+    CHECK(hsa_amd_profiling_get_dispatch_time(gpu, done, &time));
+    EXPECT(time.start > 0 && time.end >= time.start, "a dispatch time, not %lu..%lu", time.start, time.end);
+
+    unsigned *total = host_alloc(&m, 4), *numbers = host_alloc(&m, N * 4), expected = 0;
+    for (unsigned i = 0; i < N; i++) expected += numbers[i] = i * i + 1;
+    *total = 0;
+    struct { unsigned *total, *x; unsigned n; } sum = {total, numbers, N};
+    hsa_signal_store_relaxed(done, 1);
+    dispatch(&m, queue, code_kernel(&code, "sum.kd"), (N + 255) / 256 * 256, 256, 1024, &sum, sizeof sum, done);
+    wait_for(done, "sum");
+    EXPECT(*total == expected, "a sum of %u, it is %u", expected, *total);
+
+    // A kernel that spins on one queue, and one that goes by on another.
+    unsigned *flag = host_alloc(&m, 8);
+    flag[0] = flag[1] = 0;
+    struct { unsigned *flag, *done; } spin = {flag, flag + 1};
+    hsa_signal_t spun = signal_new(1);
+    dispatch(&m, queue, code_kernel(&code, "spin.kd"), 64, 64, 0, &spin, sizeof spin, spun);
+    *total = 0;
+    hsa_signal_store_relaxed(done, 1);
+    dispatch(&m, second, code_kernel(&code, "sum.kd"), (N + 255) / 256 * 256, 256, 1024, &sum, sizeof sum, done);
+    wait_for(done, "sum beside a spinning kernel");
+    EXPECT(*total == expected, "a sum of %u, it is %u", expected, *total);
+    EXPECT(hsa_signal_load_scacquire(spun) == 1, "the kernel to spin");
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    wait_for(spun, "the spinning kernel");
+    EXPECT(flag[1] == 1, "its store to be seen");
+
+    // A queue that is destroyed under a kernel that never ends.
+    flag[0] = flag[1] = 0;
+    dispatch(&m, second, code_kernel(&code, "spin.kd"), 64, 64, 0, &spin, sizeof spin, (hsa_signal_t){0});
+    usleep(10000);
+    CHECK(hsa_queue_destroy(second));
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    usleep(10000);
+    EXPECT(flag[1] == 0, "the kernel to be gone");
+
+    CHECK(hsa_queue_destroy(queue));
+    CHECK(hsa_executable_destroy(code.executable));
+    CHECK(hsa_shut_down());
+    printf("kernels: ok\n");
+    return 0;
+}

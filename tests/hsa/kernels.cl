@@ -1,0 +1,36 @@
+// Kernels of kernels.c and faults.c. Built for the bare target: no device library.
+__kernel void saxpy(__global float *y, __global const float *x, float a, unsigned n)
+{
+    unsigned i = __builtin_amdgcn_workgroup_id_x() * 256 + __builtin_amdgcn_workitem_id_x();
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+
+// Every work-group sums 256 numbers through LDS and adds the sum to one word.
+__kernel void sum(__global unsigned *total, __global const unsigned *x, unsigned n)
+{
+    __local unsigned part[256];
+    unsigned lane = __builtin_amdgcn_workitem_id_x(), i = __builtin_amdgcn_workgroup_id_x() * 256 + lane;
+    part[lane] = i < n ? x[i] : 0;
+    for (unsigned step = 128; step > 0; step /= 2) {
+        __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+        __builtin_amdgcn_s_barrier();
+        __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+        if (lane < step) part[lane] += part[lane + step];
+    }
+    if (lane == 0) __opencl_atomic_fetch_add((__global atomic_uint *)total, part[0], __ATOMIC_RELAXED, __OPENCL_MEMORY_SCOPE_DEVICE);
+}
+
+// Spins until the host (or another kernel) writes 1.
+__kernel void spin(__global unsigned *flag, __global unsigned *done)
+{
+    while (__opencl_atomic_load((__global atomic_uint *)flag, __ATOMIC_ACQUIRE, __OPENCL_MEMORY_SCOPE_ALL_SVM_DEVICES) != 1)
+        __builtin_amdgcn_s_sleep(1);
+    if (__builtin_amdgcn_workitem_id_x() == 0)
+        __opencl_atomic_store((__global atomic_uint *)done, 1, __ATOMIC_RELEASE, __OPENCL_MEMORY_SCOPE_ALL_SVM_DEVICES);
+}
+
+// Writes where the host says, mapped or not.
+__kernel void poke(__global unsigned *where, unsigned value)
+{
+    *where = value;
+}

@@ -1,0 +1,65 @@
+// Device memory is finite, and comes back: when it is freed, and when the process that held it is killed. Run it with a
+// small VGPU_MEMORY, or on any card: it asks for all there is.
+#include "common.h"
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum { CHUNK = 16 << 20, MOST = 65536 };
+
+static struct machine m;
+
+// Allocates until there is no more; returns the number of chunks.
+static int take_all(void **chunks)
+{
+    int n = 0;
+    while (n < MOST && hsa_amd_memory_pool_allocate(m.gpu[0].vram, CHUNK, 0, &chunks[n]) == HSA_STATUS_SUCCESS) n++;
+    return n;
+}
+
+static int count(void)
+{
+    static void *chunks[MOST];
+    int n = take_all(chunks);
+    for (int i = 0; i < n; i++) CHECK(hsa_amd_memory_pool_free(chunks[i]));
+    return n;
+}
+
+int main(int argc, char **argv)
+{
+    static void *chunks[MOST];
+    if (argc > 1) { // the victim: takes everything, says so, and waits to be killed
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        m = machine_start(1);
+        int n = take_all(chunks);
+        EXPECT(write(atoi(argv[1]), &n, sizeof n) == sizeof n, "the count to be sent");
+        for (;;) pause();
+    }
+    int pipe_[2];
+    EXPECT(pipe(pipe_) == 0, "a pipe");
+    m = machine_start(1);
+    size_t size;
+    CHECK(hsa_amd_memory_pool_get_info(m.gpu[0].vram, HSA_AMD_MEMORY_POOL_INFO_SIZE, &size));
+    int all = count();
+    EXPECT(all > 0 && (size_t)all <= size / CHUNK && (size_t)all >= size / CHUNK - 2, "%zu chunks, there are %d", size / CHUNK, all);
+    EXPECT(count() == all, "the same again after freeing them");
+    for (int round = 0; round < 3; round++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            char number[16];
+            snprintf(number, sizeof number, "%d", pipe_[1]);
+            execl("/proc/self/exe", argv[0], number, (char *)NULL);
+            _exit(127);
+        }
+        int taken;
+        EXPECT(read(pipe_[0], &taken, sizeof taken) == sizeof taken, "the other process's count");
+        EXPECT(taken <= all && taken >= all - 1, "%d chunks for the other process, it got %d", all, taken);
+        EXPECT(count() <= 1, "nearly nothing left");
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        EXPECT(count() == all, "everything again after the other process was killed");
+    }
+    CHECK(hsa_shut_down());
+    printf("memory: ok\n");
+    return 0;
+}

@@ -1,0 +1,172 @@
+// AQL queues without kernels: barriers of all kinds, wrap-around, several producers, errors, destruction with work pending.
+#include "common.h"
+#include <pthread.h>
+
+static struct machine m;
+
+static hsa_barrier_and_packet_t barrier(int type)
+{
+    hsa_barrier_and_packet_t packet = {.header = packet_header(type)};
+    return packet;
+}
+
+static void report(hsa_status_t status, hsa_queue_t *queue, void *data)
+{
+    (void)queue;
+    __atomic_store_n((int *)data, (int)status, __ATOMIC_RELEASE);
+}
+
+static hsa_queue_t *queue_new(uint32_t size, int *error)
+{
+    hsa_queue_t *queue;
+    CHECK(hsa_queue_create(m.gpu[0].agent, size, HSA_QUEUE_TYPE_MULTI, report, error, UINT32_MAX, UINT32_MAX, &queue));
+    return queue;
+}
+
+static void barriers_and_wrapping(void)
+{
+    int error = 0;
+    hsa_queue_t *queue = queue_new(64, &error);
+    hsa_signal_t gate = signal_new(1), done = signal_new(1);
+    for (int i = 0; i < 1000; i++) {
+        hsa_barrier_and_packet_t packet = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+        if (i == 0) packet.dep_signal[3] = gate;
+        if (i == 999) packet.completion_signal = done;
+        if (i == 40) {
+            usleep(5000);
+            EXPECT(hsa_queue_load_read_index_scacquire(queue) == 0, "the queue to wait at its first packet");
+            hsa_signal_store_screlease(gate, 0);
+        }
+        submit(queue, &packet);
+    }
+    wait_for(done, "1000 barriers in a queue of 64");
+    // A completion is seen before the read index that follows it.
+    for (int i = 0; i < 1000 && hsa_queue_load_read_index_scacquire(queue) < 1000; i++) usleep(1000);
+    EXPECT(hsa_queue_load_read_index_scacquire(queue) == 1000, "all packets to be consumed");
+    EXPECT(error == 0, "no queue error");
+    CHECK(hsa_queue_destroy(queue));
+    CHECK(hsa_signal_destroy(gate));
+    CHECK(hsa_signal_destroy(done));
+}
+
+static void barrier_or(void)
+{
+    int error = 0;
+    hsa_queue_t *queue = queue_new(64, &error);
+    hsa_signal_t a = signal_new(1), b = signal_new(1), done = signal_new(1);
+    hsa_barrier_and_packet_t packet = barrier(HSA_PACKET_TYPE_BARRIER_OR);
+    packet.dep_signal[0] = a;
+    packet.dep_signal[4] = b;
+    packet.completion_signal = done;
+    submit(queue, &packet);
+    usleep(5000);
+    EXPECT(hsa_signal_load_scacquire(done) == 1, "the barrier to wait");
+    hsa_signal_store_screlease(b, 0);
+    wait_for(done, "barrier-or");
+    CHECK(hsa_queue_destroy(queue));
+    CHECK(hsa_signal_destroy(a));
+    CHECK(hsa_signal_destroy(b));
+    CHECK(hsa_signal_destroy(done));
+}
+
+static void barrier_value(void)
+{
+    int error = 0;
+    hsa_queue_t *queue = queue_new(64, &error);
+    hsa_signal_t value = signal_new(0x100), done = signal_new(1);
+    hsa_amd_barrier_value_packet_t packet = {
+        .header = {.header = packet_header(HSA_PACKET_TYPE_VENDOR_SPECIFIC), .AmdFormat = HSA_AMD_PACKET_TYPE_BARRIER_VALUE},
+        .signal = value,
+        .value = 7,
+        .mask = 0xff,
+        .cond = HSA_SIGNAL_CONDITION_GTE,
+        .completion_signal = done,
+    };
+    submit(queue, &packet);
+    hsa_signal_store_screlease(value, 0x106);
+    usleep(5000);
+    EXPECT(hsa_signal_load_scacquire(done) == 1, "the barrier to wait for a masked 7");
+    hsa_signal_store_screlease(value, 0x208);
+    wait_for(done, "barrier-value");
+    CHECK(hsa_queue_destroy(queue));
+    CHECK(hsa_signal_destroy(value));
+    CHECK(hsa_signal_destroy(done));
+}
+
+static void *produce(void *data)
+{
+    hsa_queue_t *queue = data;
+    for (int i = 0; i < 500; i++) {
+        hsa_barrier_and_packet_t packet = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+        submit(queue, &packet);
+    }
+    return NULL;
+}
+
+static void producers(void)
+{
+    int error = 0;
+    hsa_queue_t *queue = queue_new(64, &error);
+    pthread_t thread[3];
+    for (int i = 0; i < 3; i++) pthread_create(&thread[i], NULL, produce, queue);
+    for (int i = 0; i < 3; i++) pthread_join(thread[i], NULL);
+    hsa_signal_t done = signal_new(1);
+    hsa_barrier_and_packet_t packet = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+    packet.completion_signal = done;
+    submit(queue, &packet);
+    wait_for(done, "packets of three producers");
+    EXPECT(error == 0, "no queue error");
+    CHECK(hsa_queue_destroy(queue));
+    CHECK(hsa_signal_destroy(done));
+}
+
+static void errors(void)
+{
+    int error = 0;
+    hsa_queue_t *queue = queue_new(64, &error);
+    uint32_t packet[16] = {packet_header(HSA_PACKET_TYPE_KERNEL_DISPATCH)}; // no dimensions, no kernel
+    submit(queue, packet);
+    for (int i = 0; i < 2000 && !__atomic_load_n(&error, __ATOMIC_ACQUIRE); i++) usleep(1000);
+    EXPECT(error == HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS, "the queue's callback to name bad dimensions, not %#x", error);
+    CHECK(hsa_queue_destroy(queue));
+    // The device goes on.
+    int other = 0;
+    queue = queue_new(64, &other);
+    hsa_signal_t done = signal_new(1);
+    hsa_barrier_and_packet_t good = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+    good.completion_signal = done;
+    submit(queue, &good);
+    wait_for(done, "a packet on another queue after an error");
+    CHECK(hsa_queue_destroy(queue));
+    CHECK(hsa_signal_destroy(done));
+}
+
+static void destruction(void)
+{
+    hsa_signal_t never = signal_new(1);
+    for (int i = 0; i < 50; i++) {
+        int error = 0;
+        hsa_queue_t *queue = queue_new(64, &error);
+        if (i % 2) {
+            hsa_barrier_and_packet_t packet = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+            packet.dep_signal[0] = never;
+            submit(queue, &packet);
+        }
+        CHECK(hsa_queue_destroy(queue));
+    }
+    CHECK(hsa_signal_destroy(never));
+}
+
+int main(void)
+{
+    m = machine_start(1);
+    barriers_and_wrapping();
+    barrier_or();
+    barrier_value();
+    producers();
+    errors();
+    destruction();
+    CHECK(hsa_shut_down());
+    printf("queues: ok\n");
+    return 0;
+}

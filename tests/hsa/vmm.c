@@ -1,0 +1,163 @@
+// Virtual memory management (ROCr 6 and later; skipped before): reserve, create, map, access, and sharing a handle with
+// another process by a descriptor.
+#define _GNU_SOURCE
+#include "common.h"
+#include <dlfcn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+// Declared here because older headers lack them.
+typedef struct { uint64_t handle; } vmem_handle;
+typedef struct { int permissions; hsa_agent_t agent; } vmem_access;
+enum { PINNED = 1, READ_WRITE = 3 };
+
+static struct {
+    hsa_status_t (*address_reserve)(void **, size_t, uint64_t, uint64_t);
+    hsa_status_t (*address_free)(void *, size_t);
+    hsa_status_t (*handle_create)(hsa_amd_memory_pool_t, size_t, int, uint64_t, vmem_handle *);
+    hsa_status_t (*handle_release)(vmem_handle);
+    hsa_status_t (*map)(void *, size_t, size_t, vmem_handle, uint64_t);
+    hsa_status_t (*unmap)(void *, size_t);
+    hsa_status_t (*set_access)(void *, size_t, const vmem_access *, size_t);
+    hsa_status_t (*get_access)(void *, int *, hsa_agent_t);
+    hsa_status_t (*export_shareable_handle)(int *, vmem_handle, uint64_t);
+    hsa_status_t (*import_shareable_handle)(int, vmem_handle *);
+} vmem;
+
+static bool resolve(void)
+{
+    bool all = true;
+#define RESOLVE(name) all &= (*(void **)&vmem.name = dlsym(RTLD_DEFAULT, "hsa_amd_vmem_" #name)) != NULL
+    RESOLVE(address_reserve);
+    RESOLVE(address_free);
+    RESOLVE(handle_create);
+    RESOLVE(handle_release);
+    RESOLVE(map);
+    RESOLVE(unmap);
+    RESOLVE(set_access);
+    RESOLVE(get_access);
+    RESOLVE(export_shareable_handle);
+    RESOLVE(import_shareable_handle);
+    return all;
+}
+
+enum { SIZE = 4 << 20 };
+
+static void send_descriptor(int socket, int fd)
+{
+    char byte = 0;
+    union { struct cmsghdr header; char space[CMSG_SPACE(sizeof(int))]; } control = {0};
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    EXPECT(sendmsg(socket, &message, 0) == 1, "a descriptor to be sent");
+}
+
+static int receive_descriptor(int socket)
+{
+    char byte;
+    int fd;
+    union { struct cmsghdr header; char space[CMSG_SPACE(sizeof(int))]; } control = {0};
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    EXPECT(recvmsg(socket, &message, 0) == 1, "a descriptor");
+    memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
+    return fd;
+}
+
+// Maps a handle at a fresh address with access for the GPU.
+static char *map(struct machine *m, vmem_handle handle)
+{
+    void *va;
+    vmem_access access = {READ_WRITE, m->gpu[0].agent};
+    CHECK(vmem.address_reserve(&va, SIZE, 0, 0));
+    CHECK(vmem.map(va, SIZE, 0, handle, 0));
+    CHECK(vmem.set_access(va, SIZE, &access, 1));
+    return va;
+}
+
+static void unmap(char *va)
+{
+    CHECK(vmem.unmap(va, SIZE));
+    CHECK(vmem.address_free(va, SIZE));
+}
+
+static int child(int socket)
+{
+    struct machine m = machine_start(1);
+    vmem_handle handle;
+    resolve();
+    int fd = receive_descriptor(socket);
+    CHECK(vmem.import_shareable_handle(fd, &handle));
+    close(fd);
+    char *va = map(&m, handle), *host = host_alloc(&m, SIZE);
+    copy(host, m.cpu, va, m.gpu[0].agent, SIZE);
+    pattern_check(host, SIZE, 1, "the exporter's bytes");
+    pattern_fill(host, SIZE, 2);
+    copy(va, m.gpu[0].agent, host, m.cpu, SIZE);
+    unmap(va);
+    CHECK(vmem.handle_release(handle));
+    CHECK(hsa_shut_down());
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) return child(atoi(argv[1]));
+    if (!resolve()) {
+        printf("vmm: skipped, this ROCr has no hsa_amd_vmem_*\n");
+        return SKIPPED;
+    }
+    int sockets[2];
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0, "sockets");
+    pid_t pid = fork();
+    if (pid == 0) {
+        char number[16];
+        close(sockets[0]); // so that the child sees the end if the parent fails
+        snprintf(number, sizeof number, "%d", sockets[1]);
+        execl("/proc/self/exe", argv[0], number, (char *)NULL);
+        _exit(127);
+    }
+
+    struct machine m = machine_start(1);
+    hsa_agent_t gpu = m.gpu[0].agent;
+    vmem_handle handle, again;
+    CHECK(vmem.handle_create(m.gpu[0].vram, SIZE, PINNED, 0, &handle));
+    char *va = map(&m, handle), *host = host_alloc(&m, SIZE);
+    int permissions = 0;
+    CHECK(vmem.get_access(va, &permissions, gpu));
+    EXPECT(permissions == READ_WRITE, "read and write access, not %d", permissions);
+    pattern_fill(host, SIZE, 1);
+    copy(va, gpu, host, m.cpu, SIZE);
+
+    // A second mapping of the same memory, through a descriptor.
+    int fd;
+    CHECK(vmem.export_shareable_handle(&fd, handle, 0));
+    EXPECT(lseek(fd, 0, SEEK_END) == SIZE, "a descriptor as long as the memory");
+    CHECK(vmem.import_shareable_handle(fd, &again));
+    char *alias = map(&m, again);
+    memset(host, 0, SIZE);
+    copy(host, m.cpu, alias, gpu, SIZE);
+    pattern_check(host, SIZE, 1, "the second mapping");
+
+    send_descriptor(sockets[0], fd);
+    close(fd);
+    int status = 0;
+    EXPECT(waitpid(pid, &status, 0) == pid && status == 0, "the child to succeed; status %#x", status);
+    copy(host, m.cpu, va, gpu, SIZE);
+    pattern_check(host, SIZE, 2, "the importer's bytes");
+
+    // The host may look at it when it is given access.
+    vmem_access access = {READ_WRITE, m.cpu};
+    CHECK(vmem.set_access(va, SIZE, &access, 1));
+    pattern_check(va, SIZE, 2, "the host's view");
+
+    unmap(alias);
+    unmap(va);
+    CHECK(vmem.handle_release(again));
+    CHECK(vmem.handle_release(handle));
+    CHECK(hsa_shut_down());
+    printf("vmm: ok\n");
+    return 0;
+}
