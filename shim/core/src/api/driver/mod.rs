@@ -21,6 +21,7 @@ mod occupancy;
 mod peer;
 mod pointer;
 mod pool;
+mod profiler;
 mod stream;
 mod version;
 mod vmm;
@@ -68,6 +69,8 @@ pub use peer::*;
 pub use pointer::*;
 #[allow(unused_imports)]
 pub use pool::*;
+#[allow(unused_imports)]
+pub use profiler::*;
 #[allow(unused_imports)]
 pub use stream::*;
 #[allow(unused_imports)]

@@ -15,6 +15,7 @@ mod occupancy;
 mod peer;
 mod pointer;
 mod pool;
+mod profiler;
 mod registration;
 mod stream;
 mod texture;
@@ -51,6 +52,8 @@ pub use peer::*;
 pub use pointer::*;
 #[allow(unused_imports)]
 pub use pool::*;
+#[allow(unused_imports)]
+pub use profiler::*;
 #[allow(unused_imports)]
 pub use registration::*;
 #[allow(unused_imports)]
