@@ -9,9 +9,11 @@ use super::{
     convert,
     fixed::{self, mul_high},
     format::{F16, F32, F64, Format},
+    lanes::{each, mask, vectorised},
     mode::Env,
     soft::Exact,
 };
+use crate::wave::V32;
 use std::sync::OnceLock;
 
 /// The estimates below are good to a few units of 2^-52; this leaves a wide margin.
@@ -206,14 +208,14 @@ fn powers() -> &'static [f64; 64] {
 }
 
 /// 2^x in f64 for x within f32's exponents, a few units of 2^-53 off.
-#[inline]
-fn exp2_estimate(x: f64) -> f64 {
+#[inline(always)]
+fn exp2_estimate(x: f64, powers: &[f64; 64]) -> f64 {
     let k = (x * 64.0).round_ties_even();
     let z = (x - k / 64.0) * std::f64::consts::LN_2; // |z| < 0.0055
     let p = 1.0
         + z * (1.0 + z * 0.5 * (1.0 + z * (1.0 / 3.0) * (1.0 + z * 0.25 * (1.0 + z * 0.2 * (1.0 + z * (1.0 / 6.0))))));
     let k = k as i32;
-    powers()[(k & 63) as usize] * p * f64::from_bits(((k >> 6) + 1023) as u64 * (1 << 52))
+    powers[(k & 63) as usize] * p * f64::from_bits(((k >> 6) + 1023) as u64 * (1 << 52))
 }
 
 fn exp<F: Narrow>(x: f64) -> u64 {
@@ -223,7 +225,7 @@ fn exp<F: Narrow>(x: f64) -> u64 {
     if x <= -1000.0 {
         return 0;
     }
-    decide::<F>(exp2_estimate(x), || fixed::exp2(x))
+    decide::<F>(exp2_estimate(x, powers()), || fixed::exp2(x))
 }
 
 /// `v_exp_f32`: 2^x; denormals are flushed whatever MODE says.
@@ -264,15 +266,14 @@ const SERIES_RATIOS: [[f64; 9]; 2] = {
 };
 
 /// log2 in f64 for a positive normal x, a few units of 2^-52 off in relative terms.
-#[inline]
+#[inline(always)]
 fn log2_estimate(x: f64) -> f64 {
     let bits = x.to_bits();
     let mut e = (bits >> 52) as i32 - 1023;
     let mut m = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
-    if m > std::f64::consts::SQRT_2 {
-        m /= 2.0;
-        e += 1;
-    }
+    let above = m > std::f64::consts::SQRT_2;
+    m *= if above { 0.5 } else { 1.0 };
+    e += i32::from(above);
     let s = (m - 1.0) / (m + 1.0);
     let s2 = s * s; // below 0.0295
     let r = ODD_RECIPROCALS.iter().rev().fold(0.0, |r, c| r * s2 + c);
@@ -330,17 +331,22 @@ fn sine<F: Narrow>(x: u64, value: f64, quarter: i32) -> u64 {
             _ => F::SIGN | F::ONE,
         };
     }
+    let (sine, cosine) = sin_cos_estimate(y);
+    let result = if q & 1 == 0 {
+        decide::<F>(sine, || fixed::sin_cos_turns(y).0)
+    } else {
+        decide::<F>(cosine, || fixed::sin_cos_turns(y).1)
+    };
+    result ^ if q >= 2 { F::SIGN } else { 0 }
+}
+
+/// Sine and cosine of y turns for |y| <= 1/8, a few units of 2^-53 off in relative terms.
+#[inline(always)]
+fn sin_cos_estimate(y: f64) -> (f64, f64) {
     let theta = y * std::f64::consts::TAU;
     let t2 = theta * theta;
-    let flip = if q >= 2 { F::SIGN } else { 0 };
-    let result = if q & 1 == 0 {
-        let r = SERIES_RATIOS[0][..8].iter().rev().fold(1.0, |r, c| 1.0 - t2 * c * r);
-        decide::<F>(theta * r, || fixed::sin_cos_turns(y).0)
-    } else {
-        let r = SERIES_RATIOS[1].iter().rev().fold(1.0, |r, c| 1.0 - t2 * c * r);
-        decide::<F>(r, || fixed::sin_cos_turns(y).1)
-    };
-    result ^ flip
+    let series = |ratios: &[f64]| ratios.iter().rev().fold(1.0, |r, c| 1.0 - t2 * c * r);
+    (theta * series(&SERIES_RATIOS[0][..8]), series(&SERIES_RATIOS[1]))
 }
 
 /// `v_sin_f32`: the sine of x turns.
@@ -365,6 +371,86 @@ pub fn sin_f16(x: u32, env: &Env) -> u32 {
 #[inline]
 pub fn cos_f16(x: u32, env: &Env) -> u32 {
     around::<F16>(x.into(), env, |x| sine::<F16>(x, wide16(x), 1)) as u32
+}
+
+/// All lanes of an f32 function: estimates where `domain` holds and the rounding is certain, `scalar` for the rest.
+#[inline(always)]
+fn all_lanes(
+    a: &V32,
+    env: &Env,
+    active: u64,
+    domain: impl Fn(f32) -> bool,
+    estimate: impl Fn(f64) -> f64,
+    scalar: fn(u32, &Env) -> u32,
+) -> V32 {
+    let (mut out, mut sure) = ([0; 64], [0u8; 64]);
+    vectorised(|| {
+        for lane in 0..64 {
+            let x = f32::from_bits(a[lane]);
+            let inside = domain(x);
+            let value = estimate(if inside { x.into() } else { 1.0 });
+            let slack = value * MARGIN;
+            let (low, high) = ((value - slack) as f32, (value + slack) as f32);
+            out[lane] = low.to_bits();
+            sure[lane] = u8::from(inside && low == high);
+        }
+    });
+    let rest = active & !mask(&sure);
+    if rest != 0 {
+        let slow = each(rest, |l| scalar(a[l], env));
+        for (l, v) in slow.iter().enumerate().filter(|(l, _)| rest >> l & 1 != 0) {
+            out[l] = *v;
+        }
+    }
+    out
+}
+
+/// [`exp_f32`] of all lanes.
+pub fn exp_lanes(a: &V32, env: &Env, active: u64) -> V32 {
+    let powers = powers();
+    all_lanes(
+        a,
+        env,
+        active,
+        |x| x.abs() < 125.0,
+        |x| exp2_estimate(x, powers),
+        exp_f32,
+    )
+}
+
+/// [`log_f32`] of all lanes. Powers of two go the scalar way, being exact.
+pub fn log_lanes(a: &V32, env: &Env, active: u64) -> V32 {
+    let ordinary = |x: f32| x.to_bits().wrapping_sub(0x0080_0000) < 0x7f00_0000 && x.to_bits() & 0x007f_ffff != 0;
+    all_lanes(a, env, active, ordinary, log2_estimate, log_f32)
+}
+
+/// [`sin_f32`] of all lanes.
+pub fn sin_lanes(a: &V32, env: &Env, active: u64) -> V32 {
+    all_lanes(a, env, active, turns, |x| turn_estimate(x, 0), sin_f32)
+}
+
+/// [`cos_f32`] of all lanes.
+pub fn cos_lanes(a: &V32, env: &Env, active: u64) -> V32 {
+    all_lanes(a, env, active, turns, |x| turn_estimate(x, 1), cos_f32)
+}
+
+/// Operands of sine and cosine whose results are normal: in the hardware's range and not near zero. (Exact quarter turns
+/// give zero estimates, which are never certain to be of the right sign: see [`turn_estimate`].)
+#[inline(always)]
+fn turns(x: f32) -> bool {
+    x.abs() <= 256.0 && x.abs() > 1e-20
+}
+
+/// As [`sine`] in f64; NaN for exact quarter turns, which sends the lane the scalar way.
+#[inline(always)]
+fn turn_estimate(x: f64, quarter: i32) -> f64 {
+    let q = (x * 4.0).round_ties_even();
+    let y = x - q * 0.25;
+    let q = q as i32 + quarter;
+    let (sine, cosine) = sin_cos_estimate(y);
+    let value = if q & 1 == 0 { sine } else { cosine };
+    let value = if q & 2 != 0 { -value } else { value };
+    if y == 0.0 { f64::NAN } else { value }
 }
 
 #[cfg(test)]
@@ -553,6 +639,29 @@ mod tests {
                 sig: q << 1 | u128::from(r != 0),
             };
             check(rcp_f16(x, E), quotient);
+        }
+    }
+
+    #[test]
+    fn lanes_equal_single_operands() {
+        let mut rng = Lcg::new(68);
+        for round in 0..600 {
+            let a: V32 = std::array::from_fn(|l| match (round + l) % 4 {
+                0 => rng.f32(),
+                1 => ((rng.u32() as i32 as f32) / (1u32 << 24) as f32).to_bits(),
+                2 => ((rng.u32() % 2048) as f32 / 8.0 - 128.0).to_bits(),
+                _ => rng.u32(),
+            });
+            for (lanes, single) in [
+                (exp_lanes(&a, E, !0), exp_f32 as fn(u32, &Env) -> u32),
+                (log_lanes(&a, E, !0), log_f32),
+                (sin_lanes(&a, E, !0), sin_f32),
+                (cos_lanes(&a, E, !0), cos_f32),
+            ] {
+                for l in 0..64 {
+                    assert_eq!(lanes[l], single(a[l], E), "{:08x}", a[l]);
+                }
+            }
         }
     }
 }

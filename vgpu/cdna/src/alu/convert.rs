@@ -74,7 +74,7 @@ pub fn f32_from_f16(x: u16) -> u32 {
     } else if a >= 0x400 {
         (a << 13) + 0x3800_0000
     } else {
-        (a as f32 * f32::from_bits(0x3380_0000)).to_bits() // times 2^-24
+        (a as i32 as f32 * f32::from_bits(0x3380_0000)).to_bits() // times 2^-24
     };
     sign | magnitude
 }

@@ -5,7 +5,6 @@
 
 use super::{
     format::{F32, F64},
-    lanes::vectorised,
     mode::Env,
     soft,
 };
@@ -88,7 +87,10 @@ impl Element for i32 {
 /// holds C on entry.
 pub fn multiply<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) {
     let c = d.to_vec();
-    vectorised(|| steps(shape, a, b, d));
+    fast(shape, a, b, d);
+    if !d.iter().any(|x| x.suspicious()) {
+        return;
+    }
     for (row, (d_row, c_row)) in d.chunks_exact_mut(shape.n).zip(c.chunks_exact(shape.n)).enumerate() {
         let terms = &a[row * shape.terms..][..shape.terms];
         let b_block = &b[row / shape.m * shape.k * shape.n..];
@@ -100,15 +102,32 @@ pub fn multiply<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) 
     }
 }
 
+fn fast<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("fma") && std::arch::is_x86_feature_detected!("avx2") {
+        /// [`steps`] compiled for processors with fused multiply-add.
+        #[target_feature(enable = "fma,avx2")]
+        fn featured<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) {
+            steps(shape, a, b, d);
+        }
+        // SAFETY: the processor has the features the function is compiled for.
+        return unsafe { featured(shape, a, b, d) };
+    }
+    steps(shape, a, b, d);
+}
+
 #[inline(always)]
 fn steps<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) {
     let &Shape { m, n, k, terms, .. } = shape;
-    for (row, d_row) in d.chunks_exact_mut(n).enumerate() {
-        let b_block = &b[row / m * k * n..][..k * n];
-        for &(x, at) in &a[row * terms..][..terms] {
-            let b_row = &b_block[usize::from(at) * n..][..n];
-            for (sum, &y) in d_row.iter_mut().zip(b_row) {
-                *sum = T::step(x, y, *sum);
+    for (block, d_block) in d.chunks_exact_mut(m * n).enumerate() {
+        let b_block = &b[block * k * n..][..k * n];
+        let a_block = &a[block * m * terms..][..m * terms];
+        for (d_row, a_row) in d_block.chunks_exact_mut(n).zip(a_block.chunks_exact(terms)) {
+            for &(x, at) in a_row {
+                let b_row = &b_block[usize::from(at) * n..][..n];
+                for (sum, &y) in d_row.iter_mut().zip(b_row) {
+                    *sum = T::step(x, y, *sum);
+                }
             }
         }
     }

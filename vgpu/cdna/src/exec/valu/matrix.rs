@@ -217,8 +217,11 @@ fn place(matrix: &Matrix, block: usize, i: usize) -> (usize, usize) {
 
 /// Calls `f` with (block, i) and the elements of that row of D.
 fn for_rows<T>(shape: &Shape, d: &mut [T], mut f: impl FnMut(usize, usize, &mut [T])) {
-    for (row, elements) in d.chunks_exact_mut(shape.n).enumerate() {
-        f(row / shape.m, row % shape.m, elements);
+    let mut rows = d.chunks_exact_mut(shape.n);
+    for block in 0..shape.blocks {
+        for (i, row) in rows.by_ref().take(shape.m).enumerate() {
+            f(block, i, row);
+        }
     }
 }
 
@@ -231,18 +234,22 @@ fn terms<T: Copy + Default>(
 ) -> Vec<Term<T>> {
     let Shape { m, blocks, terms, .. } = matrix.shape;
     let per_lane = terms * m * blocks / 64;
-    let mut out = vec![(T::default(), 0); blocks * m * terms];
-    for (row, row_terms) in out.chunks_exact_mut(terms).enumerate() {
-        let (block, i) = (row / m, row % m);
-        let first = i + m * broadcast_block(inst, matrix, block);
-        for (t, term) in row_terms.iter_mut().enumerate() {
-            let lane = first + m * blocks * (t / per_lane);
-            let column = if matrix.sparse {
-                sparse_column(wave, inst, lane, t, per_lane)
-            } else {
-                t
-            };
-            *term = (read(lane, t % per_lane), column as u16);
+    let mut out = Vec::with_capacity(blocks * m * terms);
+    for block in 0..blocks {
+        for i in 0..m {
+            let first = i + m * broadcast_block(inst, matrix, block);
+            for group in 0..terms / per_lane {
+                let lane = first + m * blocks * group;
+                for e in 0..per_lane {
+                    let t = group * per_lane + e;
+                    let column = if matrix.sparse {
+                        sparse_column(wave, inst, lane, t, e, per_lane)
+                    } else {
+                        t
+                    };
+                    out.push((read(lane, e), column as u16));
+                }
+            }
         }
     }
     out
@@ -252,17 +259,20 @@ fn terms<T: Copy + Default>(
 fn columns<T: Copy + Default>(inst: &Inst, matrix: &Matrix, read: impl Fn(usize, usize) -> T) -> Vec<T> {
     let Shape { n, k, blocks, .. } = matrix.shape;
     let per_lane = k * n * blocks / 64;
-    let mut out = vec![T::default(); blocks * k * n];
-    for (row, elements) in out.chunks_exact_mut(n).enumerate() {
-        let (block, k) = (row / k, row % k);
-        let first = n * (block + blocks * (k / per_lane));
-        for (j, element) in elements.iter_mut().enumerate() {
-            let lane = if matrix.a == Ty::F64 {
-                first + j
-            } else {
-                group_pattern(inst, first + j)
-            };
-            *element = read(lane, k % per_lane);
+    let mut out = Vec::with_capacity(blocks * k * n);
+    for block in 0..blocks {
+        for group in 0..k / per_lane {
+            let first = n * (block + blocks * group);
+            for e in 0..per_lane {
+                out.extend((first..first + n).map(|lane| {
+                    let lane = if matrix.a == Ty::F64 {
+                        lane
+                    } else {
+                        group_pattern(inst, lane)
+                    };
+                    read(lane, e)
+                }));
+            }
         }
     }
     out
@@ -270,12 +280,12 @@ fn columns<T: Copy + Default>(inst: &Inst, matrix: &Matrix, read: impl Fn(usize,
 
 /// The column of stored element `t` of a sparse row. Of every four columns two are stored; the index register has two bits
 /// for each, in the order of the elements. `abid` picks the set of indices while `cbsz` is zero.
-fn sparse_column(wave: &Wave, inst: &Inst, lane: usize, t: usize, per_lane: usize) -> usize {
+fn sparse_column(wave: &Wave, inst: &Inst, lane: usize, t: usize, e: usize, per_lane: usize) -> usize {
     let register = (inst.words[1] >> 18 & 0xff) as u16;
     let (cbsz, abid) = (inst.aux[0] & 7, usize::from(inst.aux[0] >> 4));
     let bits = 2 * per_lane;
     let set = if cbsz == 0 { abid % (32 / bits) } else { 0 };
-    let index = wave.v(register)[lane] >> (set * bits + 2 * (t % per_lane)) & 3;
+    let index = wave.v(register)[lane] >> (set * bits + 2 * e) & 3;
     t / 2 * 4 + index as usize
 }
 
