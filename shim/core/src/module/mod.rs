@@ -1,6 +1,89 @@
 //! Fat binaries, modules, kernels, launch.
+//!
+//! ```text
+//! image ──> Code (PTX, contents) ──> Module in a context (variables) ──> Function ──> Loaded (compiled, on the device)
+//!              └── Library: Code and its Modules, one for each context; Kernel: a name in it
+//! ```
+//!
+//! PTX is parsed when a module is first used and a kernel is compiled when it is first launched, both in the translator's
+//! process.
 
+pub mod args;
+pub mod code;
+pub mod function;
+pub mod geometry;
+pub mod image;
+pub mod jit;
+pub mod launch;
+pub mod library;
+#[allow(clippy::module_inception)]
+pub mod module;
 pub mod occupancy;
+pub mod registration;
+pub mod translator;
+
+use std::sync::Arc;
+
+pub use function::Function;
+pub use launch::Shape;
+pub use library::{Kernel, Library};
+pub use module::Module;
+
+use crate::abi::{Error, Result};
+use crate::device::Context;
+use crate::handle::Handles;
+
+static MODULES: Handles<Module> = Handles::new(0x61);
+static FUNCTIONS: Handles<Function> = Handles::new(0x62);
+static LIBRARIES: Handles<Library> = Handles::new(0x63);
+static KERNELS: Handles<Kernel> = Handles::new(0x64);
+
+/// The module behind a handle.
+///
+/// # Errors
+/// INVALID_RESOURCE_HANDLE.
+pub fn module(handle: u64) -> Result<Arc<Module>> {
+    MODULES.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)
+}
+
+/// The library behind a handle.
+///
+/// # Errors
+/// INVALID_RESOURCE_HANDLE.
+pub fn library(handle: u64) -> Result<Arc<Library>> {
+    LIBRARIES.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)
+}
+
+/// The kernel behind a handle.
+///
+/// # Errors
+/// INVALID_RESOURCE_HANDLE.
+pub fn kernel(handle: u64) -> Result<Arc<Kernel>> {
+    KERNELS.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)
+}
+
+/// The function behind a handle. CUDA takes a kernel's handle for its function in the current context.
+///
+/// # Errors
+/// INVALID_RESOURCE_HANDLE, or as [`Kernel::function`].
+pub fn function(handle: u64, context: &'static Context) -> Result<Arc<Function>> {
+    if let Some(function) = FUNCTIONS.get(handle) {
+        return Ok(function);
+    }
+    kernel(handle)?.function(context).map(|(_, function)| function)
+}
 
 /// Forgets everything that was loaded in a context that has ended; its memory goes with it.
-pub(crate) fn context_ended(_owner: u64) {}
+pub(crate) fn context_ended(owner: u64) {
+    LIBRARIES.for_each(|library| library.forget_context(owner));
+    registration::for_each_library(|library| library.forget_context(owner));
+    let mut modules = Vec::new();
+    MODULES.for_each_arc(|module| {
+        if module.owner() == owner {
+            modules.push(Arc::clone(module));
+        }
+    });
+    for module in modules {
+        module.forget();
+    }
+}

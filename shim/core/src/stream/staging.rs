@@ -18,8 +18,10 @@ const SMALLEST: usize = 256;
 /// Least bytes asked of ROCr at once.
 const SLAB: usize = 1 << 18;
 
-/// Idle chunks by device and size. Addresses, so that the map may be shared.
-static IDLE: Mutex<Option<HashMap<(i32, usize), Vec<usize>>>> = Mutex::new(None);
+/// Addresses of chunks by device and size.
+type Lists = HashMap<(i32, usize), Vec<usize>>;
+
+static IDLE: Mutex<Option<Lists>> = Mutex::new(None);
 
 /// A piece of pinned memory that the host and every GPU can use.
 #[derive(Debug)]

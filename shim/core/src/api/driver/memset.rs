@@ -34,7 +34,7 @@ fn rows(
     if bytes == 0 || height == 0 {
         return Ok(());
     }
-    if dst % element as u64 != 0 || height > 1 && (pitch % element != 0 || pitch < bytes) {
+    if !dst.is_multiple_of(element as u64) || height > 1 && (!pitch.is_multiple_of(element) || pitch < bytes) {
         return Err(Error::INVALID_VALUE);
     }
     let extent = Extent {

@@ -18,6 +18,7 @@ mod pool;
 mod profiler;
 mod registration;
 mod stream;
+mod symbol;
 mod texture;
 mod version;
 
@@ -58,6 +59,8 @@ pub use profiler::*;
 pub use registration::*;
 #[allow(unused_imports)]
 pub use stream::*;
+#[allow(unused_imports)]
+pub use symbol::*;
 #[allow(unused_imports)]
 pub use texture::*;
 #[allow(unused_imports)]

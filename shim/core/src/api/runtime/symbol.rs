@@ -1,0 +1,111 @@
+//! Memory Management: symbols, that is, `__device__` and `__constant__` variables.
+
+use core::ffi::c_void;
+
+use super::memcpy::own;
+use super::stream::resolve;
+use crate::abi::{Error, Result, conv, cudaMemcpyKind, cudaStream_t};
+use crate::api::driver::{ACROSS, DOWN, UNIFIED, UP, linear};
+use crate::device::context;
+use crate::module::registration;
+use crate::stream::Stream;
+use crate::{runtime, streamed};
+
+/// Address and size of a variable. `InvalidSymbol` for what was never registered.
+fn locate(symbol: *const c_void) -> Result<(u64, u64)> {
+    let context = context::runtime_current()?;
+    registration::variable(symbol as usize)
+        .ok_or(Error::INVALID_SYMBOL)?
+        .locate(context)
+}
+
+/// Address of `count` bytes at `offset` in a variable. `InvalidValue` outside it.
+fn range(symbol: *const c_void, count: usize, offset: usize) -> Result<u64> {
+    let (address, size) = locate(symbol)?;
+    match offset.checked_add(count) {
+        Some(end) if end as u64 <= size => Ok(address + offset as u64),
+        _ => Err(Error::INVALID_VALUE),
+    }
+}
+
+fn to(
+    stream: &Stream,
+    symbol: *const c_void,
+    src: *const c_void,
+    count: usize,
+    offset: usize,
+    kind: cudaMemcpyKind,
+    wait: bool,
+) -> Result<()> {
+    let dst = range(symbol, count, offset)?;
+    let known = match kind.0 {
+        1 => UP,
+        3 => ACROSS,
+        4 => UNIFIED,
+        _ => return Err(Error::INVALID_MEMCPY_DIRECTION),
+    };
+    linear(stream, dst, src as u64, count, known, wait)
+}
+
+fn from(
+    stream: &Stream,
+    dst: *mut c_void,
+    symbol: *const c_void,
+    count: usize,
+    offset: usize,
+    kind: cudaMemcpyKind,
+    wait: bool,
+) -> Result<()> {
+    let src = range(symbol, count, offset)?;
+    let known = match kind.0 {
+        2 => DOWN,
+        3 => ACROSS,
+        4 => UNIFIED,
+        _ => return Err(Error::INVALID_MEMCPY_DIRECTION),
+    };
+    linear(stream, dst as u64, src, count, known, wait)
+}
+
+runtime! {
+    /// CUDA Runtime API, Memory Management: `cudaGetSymbolAddress`.
+    fn cudaGetSymbolAddress(address: *mut *mut c_void, symbol: *const c_void) {
+        let (at, _) = locate(symbol)?;
+        conv::write(address, at as *mut c_void)
+    }
+
+    /// CUDA Runtime API, Memory Management: `cudaGetSymbolSize`.
+    fn cudaGetSymbolSize(size: *mut usize, symbol: *const c_void) {
+        let (_, bytes) = locate(symbol)?;
+        conv::write(size, bytes as usize)
+    }
+}
+
+streamed! { runtime
+    /// CUDA Runtime API, Memory Management: `cudaMemcpyToSymbol`.
+    fn cudaMemcpyToSymbol(
+        symbol: *const c_void, src: *const c_void, count: usize, offset: usize, kind: cudaMemcpyKind,
+    ), fn cudaMemcpyToSymbol_ptds(..) |default| {
+        to(&*own(default)?, symbol, src, count, offset, kind, true)
+    }
+
+    /// CUDA Runtime API, Memory Management: `cudaMemcpyToSymbolAsync`.
+    fn cudaMemcpyToSymbolAsync(
+        symbol: *const c_void, src: *const c_void, count: usize, offset: usize, kind: cudaMemcpyKind, stream: cudaStream_t,
+    ), fn cudaMemcpyToSymbolAsync_ptsz(..) |default| {
+        to(&*resolve(stream, default)?, symbol, src, count, offset, kind, false)
+    }
+
+    /// CUDA Runtime API, Memory Management: `cudaMemcpyFromSymbol`.
+    fn cudaMemcpyFromSymbol(
+        dst: *mut c_void, symbol: *const c_void, count: usize, offset: usize, kind: cudaMemcpyKind,
+    ), fn cudaMemcpyFromSymbol_ptds(..) |default| {
+        from(&*own(default)?, dst, symbol, count, offset, kind, true)
+    }
+
+    /// CUDA Runtime API, Memory Management: `cudaMemcpyFromSymbolAsync`.
+    fn cudaMemcpyFromSymbolAsync(
+        dst: *mut c_void, symbol: *const c_void, count: usize, offset: usize, kind: cudaMemcpyKind, stream: cudaStream_t,
+    ), fn cudaMemcpyFromSymbolAsync_ptsz(..) |default| {
+        from(&*resolve(stream, default)?, dst, symbol, count, offset, kind, false)
+    }
+}

@@ -1,0 +1,190 @@
+//! Kernel arguments as the compiled kernel reads them.
+//!
+//! ```text
+//! 0                      param_size   next multiple of 8              + 64
+//! [ parameters, as PTX lays them out ][pad][ hidden arguments          ]
+//! ```
+//!
+//! The hidden arguments are drawn in `kernels_ptx_translate::protocol`.
+
+use kernels_ptx_translate::protocol::{Entry, HIDDEN_ARGS_SIZE};
+
+use super::launch::Shape;
+use crate::abi::{Error, Result};
+
+/// What a launch tells the kernel besides its parameters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hidden {
+    /// Address of the module's variables; 0 when it has none.
+    pub data: u64,
+    /// Number of the launch, unique in the process.
+    pub grid_id: u64,
+}
+
+/// Where the application's arguments are.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// `kernelParams`: an array of pointers, one for each parameter. May be NULL for a kernel without parameters.
+    Pointers(*const *const u8),
+    /// `CU_LAUNCH_PARAM_BUFFER_POINTER` and `_SIZE`: the parameter block itself.
+    Buffer(*const u8, usize),
+}
+
+/// Bytes from the start of the block to the hidden arguments.
+fn hidden_offset(entry: &Entry) -> usize {
+    (entry.param_size as usize).next_multiple_of(8)
+}
+
+/// Bytes of the whole block.
+pub fn size(entry: &Entry) -> usize {
+    hidden_offset(entry) + HIDDEN_ARGS_SIZE as usize
+}
+
+/// Writes the block of a launch.
+///
+/// # Errors
+/// INVALID_VALUE for missing pointers or an empty buffer, LAUNCH_OUT_OF_RESOURCES for a buffer larger than the
+/// parameters (as recorded: a smaller one is accepted, and the rest reads as zero).
+///
+/// # Safety
+/// The pointers are what the source says: one readable value for each parameter, or a buffer of that many bytes.
+pub unsafe fn pack(entry: &Entry, source: Source, shape: &Shape, hidden: &Hidden) -> Result<Vec<u8>> {
+    let mut block = vec![0u8; size(entry)];
+    match source {
+        Source::Pointers(pointers) => {
+            if pointers.is_null() && !entry.params.is_empty() {
+                return Err(Error::INVALID_VALUE);
+            }
+            for (index, param) in entry.params.iter().enumerate() {
+                // SAFETY: the caller promises one pointer for each parameter.
+                let value = unsafe { *pointers.add(index) };
+                let (at, len) = (param.offset as usize, param.size as usize);
+                let room = block.get_mut(at..at + len).ok_or(Error::INVALID_KERNEL_IMAGE)?;
+                if value.is_null() {
+                    return Err(Error::INVALID_VALUE);
+                }
+                // SAFETY: and that each points to a value of the parameter's size.
+                unsafe { core::ptr::copy_nonoverlapping(value, room.as_mut_ptr(), len) };
+            }
+        }
+        Source::Buffer(buffer, len) => {
+            if len == 0 || buffer.is_null() {
+                return Err(Error::INVALID_VALUE);
+            }
+            if len > entry.param_size as usize {
+                return Err(Error::LAUNCH_OUT_OF_RESOURCES);
+            }
+            // SAFETY: the caller promises `len` readable bytes.
+            unsafe { core::ptr::copy_nonoverlapping(buffer, block.as_mut_ptr(), len) };
+        }
+    }
+    let at = hidden_offset(entry);
+    let mut put = |offset: usize, bytes: &[u8]| block[at + offset..at + offset + bytes.len()].copy_from_slice(bytes);
+    put(0, &hidden.data.to_le_bytes());
+    for axis in 0..3 {
+        put(24 + 4 * axis, &shape.block[axis].to_le_bytes());
+        put(36 + 4 * axis, &shape.grid[axis].to_le_bytes());
+    }
+    put(48, &shape.dynamic_shared.to_le_bytes());
+    put(56, &hidden.grid_id.to_le_bytes());
+    Ok(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use kernels_ptx_translate::protocol::Param;
+
+    use super::*;
+
+    fn entry() -> Entry {
+        // (.param .u64, .param .u8, .param .u32, .param .align 16 .b8[20])
+        let params = vec![
+            Param {
+                offset: 0,
+                size: 8,
+                align: 8,
+            },
+            Param {
+                offset: 8,
+                size: 1,
+                align: 1,
+            },
+            Param {
+                offset: 12,
+                size: 4,
+                align: 4,
+            },
+            Param {
+                offset: 16,
+                size: 20,
+                align: 16,
+            },
+        ];
+        Entry {
+            name: "k".into(),
+            params,
+            param_size: 36,
+            max_ntid: None,
+            req_ntid: None,
+            static_shared: 0,
+            local: 0,
+        }
+    }
+
+    const SHAPE: Shape = Shape {
+        grid: [7, 8, 9],
+        block: [4, 5, 6],
+        dynamic_shared: 77,
+    };
+    const HIDDEN: Hidden = Hidden {
+        data: 0xD474,
+        grid_id: 0x61D,
+    };
+
+    fn word(block: &[u8], at: usize) -> u32 {
+        u32::from_le_bytes(block[at..at + 4].try_into().unwrap())
+    }
+
+    #[test]
+    fn parameters_go_to_their_offsets_and_hidden_arguments_follow() {
+        let (a, b, c, d) = (0x1122_3344_5566_7788u64, 0xABu8, 0xCAFE_F00Du32, [9u8; 20]);
+        let pointers = [(&raw const a).cast(), &raw const b, (&raw const c).cast(), d.as_ptr()];
+        // SAFETY: four values of the parameters' sizes.
+        let block = unsafe { pack(&entry(), Source::Pointers(pointers.as_ptr()), &SHAPE, &HIDDEN) }.unwrap();
+        assert_eq!(block.len(), 40 + 64);
+        assert_eq!(block[..8], a.to_le_bytes());
+        assert_eq!((block[8], word(&block, 12)), (0xAB, 0xCAFE_F00D));
+        assert_eq!(block[16..36], [9; 20]);
+        assert_eq!(block[36..40], [0; 4]);
+        assert_eq!(word(&block, 40), 0xD474);
+        assert_eq!([64, 68, 72, 76, 80, 84].map(|at| word(&block, at)), [4, 5, 6, 7, 8, 9]);
+        assert_eq!((word(&block, 88), word(&block, 92), word(&block, 96)), (77, 0, 0x61D));
+    }
+
+    #[test]
+    fn a_parameter_buffer_may_be_short_but_not_long_or_empty() {
+        let bytes = [0x5Au8; 64];
+        // SAFETY: all lengths are within the array.
+        let with = |len| unsafe { pack(&entry(), Source::Buffer(bytes.as_ptr(), len), &SHAPE, &HIDDEN) };
+        assert_eq!(with(36).unwrap()[..36], [0x5A; 36]);
+        assert_eq!(
+            with(8).unwrap()[..12],
+            [0x5A, 0x5A, 0x5A, 0x5A, 0x5A, 0x5A, 0x5A, 0x5A, 0, 0, 0, 0]
+        );
+        assert_eq!(with(37), Err(Error::LAUNCH_OUT_OF_RESOURCES));
+        assert_eq!(with(0), Err(Error::INVALID_VALUE));
+    }
+
+    #[test]
+    fn missing_arguments_are_an_error_only_when_there_are_parameters() {
+        // SAFETY: no pointer is followed.
+        let missing = |entry: &Entry| unsafe { pack(entry, Source::Pointers(core::ptr::null()), &SHAPE, &HIDDEN) };
+        assert_eq!(missing(&entry()), Err(Error::INVALID_VALUE));
+        let none = Entry {
+            params: Vec::new(),
+            param_size: 0,
+            ..entry()
+        };
+        assert_eq!(missing(&none).unwrap().len(), 64);
+    }
+}
