@@ -9,7 +9,7 @@
 use super::c_enum;
 
 c_enum! {
-    /// `CUdevice_attribute`.
+    /// What `cuDeviceGetAttribute` asks for.
     CUdevice_attribute {
         MAX_THREADS_PER_BLOCK = 1,
         MAX_BLOCK_DIM_X = 2,
@@ -165,7 +165,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUdevice_P2PAttribute`.
+    /// What `cuDeviceGetP2PAttribute` asks for.
     CUdevice_P2PAttribute {
         PERFORMANCE_RANK = 1,
         ACCESS_SUPPORTED = 2,
@@ -176,7 +176,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUpointer_attribute`.
+    /// What `cuPointerGetAttribute` asks for.
     CUpointer_attribute {
         CONTEXT = 1,
         MEMORY_TYPE = 2,
@@ -203,7 +203,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmemorytype`.
+    /// Where memory lies, in copies and in the answer to `MEMORY_TYPE`.
     CUmemorytype {
         HOST = 1,
         DEVICE = 2,
@@ -213,7 +213,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUctx_flags`.
+    /// Flags of contexts: how a thread waits for the device, and more.
     CUctx_flags {
         SCHED_AUTO = 0,
         SCHED_SPIN = 1,
@@ -231,7 +231,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUlimit`.
+    /// Limits of a context (`cuCtxSetLimit`).
     CUlimit {
         STACK_SIZE = 0,
         PRINTF_FIFO_SIZE = 1,
@@ -248,7 +248,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUfunc_cache`.
+    /// Preference between L1 cache and shared memory; of no effect on CDNA.
     CUfunc_cache {
         NONE = 0,
         SHARED = 1,
@@ -258,7 +258,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUsharedconfig`.
+    /// Width of shared memory banks; of no effect on CDNA.
     CUsharedconfig {
         DEFAULT_BANK_SIZE = 0,
         FOUR_BYTE_BANK_SIZE = 1,
@@ -267,7 +267,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUcomputemode`.
+    /// How many processes may use a device.
     CUcomputemode {
         DEFAULT = 0,
         PROHIBITED = 2,
@@ -276,7 +276,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmemLocationType`.
+    /// What kind of place a [`CUmemLocation`](super::CUmemLocation) is.
     CUmemLocationType {
         INVALID = 0,
         DEVICE = 1,
@@ -288,7 +288,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmemAllocationType`.
+    /// What kind of allocation `cuMemCreate` makes.
     CUmemAllocationType {
         INVALID = 0,
         PINNED = 1,
@@ -297,7 +297,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmemAllocationHandleType`.
+    /// How an allocation can leave the process.
     CUmemAllocationHandleType {
         NONE = 0,
         POSIX_FILE_DESCRIPTOR = 1,
@@ -309,7 +309,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmemAccess_flags`.
+    /// What a location may do with a mapping.
     CUmemAccess_flags {
         NONE = 0,
         READ = 1,
@@ -319,7 +319,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmemAllocationGranularity_flags`.
+    /// Whether the smallest or the best granularity is asked for.
     CUmemAllocationGranularity_flags {
         MINIMUM = 0,
         RECOMMENDED = 1,
@@ -327,7 +327,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmemRangeHandleType`.
+    /// What kind of handle `cuMemGetHandleForAddressRange` gives; the one kind is a dma-buf.
     CUmemRangeHandleType {
         DMA_BUF_FD = 1,
         MAX = 2147483647,
@@ -335,14 +335,14 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmemRangeFlags`.
+    /// How the handle of an address range is to be mapped by others.
     CUmemRangeFlags {
         PCIE = 1,
     }
 }
 
 c_enum! {
-    /// `CUmemAllocationCompType`.
+    /// Whether an allocation may be compressed; never here.
     CUmemAllocationCompType {
         NONE = 0,
         GENERIC = 1,
@@ -350,7 +350,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmem_advise`.
+    /// What `cuMemAdvise` says of managed memory.
     CUmem_advise {
         SET_READ_MOSTLY = 1,
         UNSET_READ_MOSTLY = 2,
@@ -362,7 +362,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmem_range_attribute`.
+    /// What `cuMemRangeGetAttribute` asks of managed memory.
     CUmem_range_attribute {
         READ_MOSTLY = 1,
         PREFERRED_LOCATION = 2,
@@ -376,7 +376,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmemPool_attribute`.
+    /// Settings and figures of a memory pool.
     CUmemPool_attribute {
         REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
         REUSE_ALLOW_OPPORTUNISTIC = 2,
@@ -390,7 +390,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmemAttach_flags`.
+    /// Who may use managed memory at first.
     CUmemAttach_flags {
         GLOBAL = 1,
         HOST = 2,
@@ -399,14 +399,14 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUipcMem_flags`.
+    /// Flags of `cuIpcOpenMemHandle`.
     CUipcMem_flags {
         ACCESS = 1,
     }
 }
 
 c_enum! {
-    /// `CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS`.
+    /// The answer to the pointer attribute `ACCESS_FLAGS`.
     CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS {
         NONE = 0,
         READ = 1,
@@ -415,7 +415,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUflushGPUDirectRDMAWritesOptions`.
+    /// Ways to flush what a network card wrote.
     CUflushGPUDirectRDMAWritesOptions {
         HOST = 1,
         MEMOPS = 2,
@@ -423,7 +423,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUstream_flags`.
+    /// Flags of `cuStreamCreate`.
     CUstream_flags {
         DEFAULT = 0,
         NON_BLOCKING = 1,
@@ -431,7 +431,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUevent_flags`.
+    /// Flags of `cuEventCreate`.
     CUevent_flags {
         DEFAULT = 0,
         BLOCKING_SYNC = 1,
@@ -441,7 +441,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUevent_record_flags`.
+    /// Flags of `cuEventRecordWithFlags`.
     CUevent_record_flags {
         DEFAULT = 0,
         EXTERNAL = 1,
@@ -449,7 +449,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUevent_wait_flags`.
+    /// Flags of `cuStreamWaitEvent`.
     CUevent_wait_flags {
         DEFAULT = 0,
         EXTERNAL = 1,
@@ -457,7 +457,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUstreamWaitValue_flags`.
+    /// How `cuStreamWaitValue32` and `64` compare.
     CUstreamWaitValue_flags {
         GEQ = 0,
         EQ = 1,
@@ -468,7 +468,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUstreamWriteValue_flags`.
+    /// Flags of `cuStreamWriteValue32` and `64`.
     CUstreamWriteValue_flags {
         DEFAULT = 0,
         NO_MEMORY_BARRIER = 1,
@@ -476,7 +476,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUstreamBatchMemOpType`.
+    /// What one operation of `cuStreamBatchMemOp` does.
     CUstreamBatchMemOpType {
         WAIT_VALUE_32 = 1,
         WRITE_VALUE_32 = 2,
@@ -488,7 +488,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUstreamMemoryBarrier_flags`.
+    /// Scope of a barrier in `cuStreamBatchMemOp`.
     CUstreamMemoryBarrier_flags {
         SYS = 0,
         GPU = 1,
@@ -496,7 +496,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUstreamCaptureMode`.
+    /// Which calls of other threads a capture forbids.
     CUstreamCaptureMode {
         GLOBAL = 0,
         THREAD_LOCAL = 1,
@@ -505,7 +505,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUstreamCaptureStatus`.
+    /// Whether a stream is being captured.
     CUstreamCaptureStatus {
         NONE = 0,
         ACTIVE = 1,
@@ -514,7 +514,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUfunction_attribute`.
+    /// What `cuFuncGetAttribute` asks for and `cuFuncSetAttribute` sets.
     CUfunction_attribute {
         MAX_THREADS_PER_BLOCK = 0,
         SHARED_SIZE_BYTES = 1,
@@ -537,7 +537,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUfunctionLoadingState`.
+    /// Whether a function has been loaded.
     CUfunctionLoadingState {
         UNLOADED = 0,
         LOADED = 1,
@@ -546,7 +546,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUoccupancy_flags`.
+    /// Flags of the occupancy calls.
     CUoccupancy_flags {
         DEFAULT = 0,
         DISABLE_CACHING_OVERRIDE = 1,
@@ -554,7 +554,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUlaunchAttributeID`.
+    /// What a launch attribute sets.
     CUlaunchAttributeID {
         IGNORE = 0,
         ACCESS_POLICY_WINDOW = 1,
@@ -575,7 +575,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUjit_option`.
+    /// Options of loading and linking code.
     CUjit_option {
         MAX_REGISTERS = 0,
         THREADS_PER_BLOCK = 1,
@@ -616,7 +616,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUjitInputType`.
+    /// What is given to the linker.
     CUjitInputType {
         INPUT_CUBIN = 0,
         INPUT_PTX = 1,
@@ -629,7 +629,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUjit_target`.
+    /// Capabilities that code can be compiled for.
     CUjit_target {
         COMPUTE_30 = 30,
         COMPUTE_32 = 32,
@@ -669,7 +669,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUlibraryOption`.
+    /// Options of `cuLibraryLoadData`.
     CUlibraryOption {
         HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0,
         BINARY_IS_PRESERVED = 1,
@@ -678,7 +678,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUmoduleLoadingMode`.
+    /// Whether modules are loaded at once or when needed.
     CUmoduleLoadingMode {
         EAGER_LOADING = 1,
         LAZY_LOADING = 2,
@@ -686,7 +686,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUarray_format`.
+    /// Type of the elements of an array.
     CUarray_format {
         UNSIGNED_INT8 = 1,
         UNSIGNED_INT16 = 2,
@@ -744,7 +744,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUexecAffinityType`.
+    /// Kinds of execution affinity.
     CUexecAffinityType {
         SM_COUNT = 0,
         MAX = 1,
@@ -752,7 +752,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUdriverProcAddress_flags`.
+    /// Which kind of default stream `cuGetProcAddress` is asked for.
     CUdriverProcAddress_flags {
         DEFAULT = 0,
         LEGACY_STREAM = 1,
@@ -761,7 +761,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUdriverProcAddressQueryResult`.
+    /// Why `cuGetProcAddress` gives no address.
     CUdriverProcAddressQueryResult {
         SUCCESS = 0,
         SYMBOL_NOT_FOUND = 1,
@@ -770,7 +770,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUaccessProperty`.
+    /// How the L2 cache treats accesses; of no effect on CDNA.
     CUaccessProperty {
         NORMAL = 0,
         STREAMING = 1,
@@ -779,7 +779,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUsynchronizationPolicy`.
+    /// How a thread waits for a stream.
     CUsynchronizationPolicy {
         AUTO = 1,
         SPIN = 2,
@@ -789,7 +789,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUclusterSchedulingPolicy`.
+    /// How clusters are spread; CDNA has none.
     CUclusterSchedulingPolicy {
         DEFAULT = 0,
         SPREAD = 1,
@@ -798,7 +798,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUlaunchMemSyncDomain`.
+    /// Domains of memory fences; of no effect on CDNA.
     CUlaunchMemSyncDomain {
         DEFAULT = 0,
         REMOTE = 1,
@@ -806,7 +806,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUgraphNodeType`.
+    /// What a node of a graph does.
     CUgraphNodeType {
         KERNEL = 0,
         MEMCPY = 1,
@@ -826,7 +826,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUgraphInstantiate_flags`.
+    /// Flags of `cuGraphInstantiate`.
     CUgraphInstantiate_flags {
         AUTO_FREE_ON_LAUNCH = 1,
         UPLOAD = 2,
@@ -836,7 +836,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUgraphInstantiateResult`.
+    /// Why a graph could not be instantiated.
     CUgraphInstantiateResult {
         SUCCESS = 0,
         ERROR = 1,
@@ -848,7 +848,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUgraphExecUpdateResult`.
+    /// Why an executable graph could not be updated.
     CUgraphExecUpdateResult {
         SUCCESS = 0,
         ERROR = 1,
@@ -863,7 +863,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUshared_carveout`.
+    /// How much of the on-chip memory shared memory gets; of no effect on CDNA.
     CUshared_carveout {
         DEFAULT = -1,
         MAX_SHARED = 100,
@@ -872,7 +872,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `CUcigDataType`.
+    /// Graphics context that a context is made for; none here.
     CUcigDataType {
         D3D12_COMMAND_QUEUE = 1,
         NV_BLOB = 2,

@@ -11,7 +11,7 @@ use super::Plain;
 use super::driver_enums::*;
 use super::handles::*;
 
-/// `CUuuid`.
+/// The 16 bytes that tell devices, and private tables, apart.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUuuid {
@@ -21,7 +21,7 @@ pub struct CUuuid {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUuuid {}
 
-/// `CUipcEventHandle`.
+/// An event, to be opened in another process.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUipcEventHandle {
@@ -31,7 +31,7 @@ pub struct CUipcEventHandle {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUipcEventHandle {}
 
-/// `CUipcMemHandle`.
+/// An allocation, to be opened in another process. What is in it is ours to define.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUipcMemHandle {
@@ -41,7 +41,7 @@ pub struct CUipcMemHandle {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUipcMemHandle {}
 
-/// `CUmemFabricHandle`.
+/// An allocation, to be opened on another node of the fabric.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUmemFabricHandle {
@@ -51,7 +51,7 @@ pub struct CUmemFabricHandle {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUmemFabricHandle {}
 
-/// `CUdevprop`.
+/// The answer to `cuDeviceGetProperties`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUdevprop {
@@ -70,7 +70,7 @@ pub struct CUdevprop {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUdevprop {}
 
-/// `CUmemLocation`.
+/// A place for memory: a device, or a node of the host.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUmemLocation {
@@ -81,7 +81,7 @@ pub struct CUmemLocation {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUmemLocation {}
 
-/// `CUmemAllocationProp_allocFlags`.
+/// Further properties in [`CUmemAllocationProp`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUmemAllocationProp_allocFlags {
@@ -94,7 +94,7 @@ pub struct CUmemAllocationProp_allocFlags {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUmemAllocationProp_allocFlags {}
 
-/// `CUmemAllocationProp`.
+/// What `cuMemCreate` is to make.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUmemAllocationProp {
@@ -108,7 +108,7 @@ pub struct CUmemAllocationProp {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUmemAllocationProp {}
 
-/// `CUmemAccessDesc`.
+/// Who may do what with a mapping.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUmemAccessDesc {
@@ -119,7 +119,7 @@ pub struct CUmemAccessDesc {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUmemAccessDesc {}
 
-/// `CUmemPoolProps`.
+/// What `cuMemPoolCreate` is to make.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUmemPoolProps {
@@ -135,7 +135,7 @@ pub struct CUmemPoolProps {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUmemPoolProps {}
 
-/// `CUmemPoolPtrExportData`.
+/// A pool's allocation, to be opened in another process.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUmemPoolPtrExportData {
@@ -145,7 +145,7 @@ pub struct CUmemPoolPtrExportData {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUmemPoolPtrExportData {}
 
-/// `CUmulticastObjectProp`.
+/// What `cuMulticastCreate` is to make.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUmulticastObjectProp {
@@ -158,7 +158,7 @@ pub struct CUmulticastObjectProp {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUmulticastObjectProp {}
 
-/// `CUDA_POINTER_ATTRIBUTE_P2P_TOKENS`.
+/// Tokens for NVIDIA's old peer-to-peer kernel interface.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUDA_POINTER_ATTRIBUTE_P2P_TOKENS {
@@ -169,7 +169,7 @@ pub struct CUDA_POINTER_ATTRIBUTE_P2P_TOKENS {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUDA_POINTER_ATTRIBUTE_P2P_TOKENS {}
 
-/// `CUDA_ARRAY_DESCRIPTOR`.
+/// Shape of an array of one or two dimensions.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUDA_ARRAY_DESCRIPTOR {
@@ -182,7 +182,7 @@ pub struct CUDA_ARRAY_DESCRIPTOR {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUDA_ARRAY_DESCRIPTOR {}
 
-/// `CUDA_ARRAY3D_DESCRIPTOR`.
+/// Shape of an array of three dimensions.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUDA_ARRAY3D_DESCRIPTOR {
@@ -197,7 +197,7 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUDA_ARRAY3D_DESCRIPTOR {}
 
-/// `CUDA_MEMCPY2D`.
+/// A copy of a rectangle (`cuMemcpy2D`). Pitches and widths are bytes, heights rows.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUDA_MEMCPY2D {
@@ -222,7 +222,7 @@ pub struct CUDA_MEMCPY2D {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUDA_MEMCPY2D {}
 
-/// `CUDA_MEMCPY3D`.
+/// A copy of a box (`cuMemcpy3D`). Pitches and widths are bytes, heights rows, depths slices.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUDA_MEMCPY3D {
@@ -256,7 +256,7 @@ pub struct CUDA_MEMCPY3D {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUDA_MEMCPY3D {}
 
-/// `CUDA_MEMCPY3D_PEER`.
+/// A copy of a box between contexts (`cuMemcpy3DPeer`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUDA_MEMCPY3D_PEER {
@@ -290,7 +290,7 @@ pub struct CUDA_MEMCPY3D_PEER {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUDA_MEMCPY3D_PEER {}
 
-/// `CUstreamBatchMemOpParams_waitValue_u`.
+/// The part `waitValue_u` of [`CUstreamBatchMemOpParams`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union CUstreamBatchMemOpParams_waitValue_u {
@@ -301,7 +301,7 @@ pub union CUstreamBatchMemOpParams_waitValue_u {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUstreamBatchMemOpParams_waitValue_u {}
 
-/// `CUstreamBatchMemOpParams_waitValue`.
+/// The part `waitValue` of [`CUstreamBatchMemOpParams`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUstreamBatchMemOpParams_waitValue {
@@ -315,7 +315,7 @@ pub struct CUstreamBatchMemOpParams_waitValue {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUstreamBatchMemOpParams_waitValue {}
 
-/// `CUstreamBatchMemOpParams_writeValue_u`.
+/// The part `writeValue_u` of [`CUstreamBatchMemOpParams`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union CUstreamBatchMemOpParams_writeValue_u {
@@ -326,7 +326,7 @@ pub union CUstreamBatchMemOpParams_writeValue_u {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUstreamBatchMemOpParams_writeValue_u {}
 
-/// `CUstreamBatchMemOpParams_writeValue`.
+/// The part `writeValue` of [`CUstreamBatchMemOpParams`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUstreamBatchMemOpParams_writeValue {
@@ -340,7 +340,7 @@ pub struct CUstreamBatchMemOpParams_writeValue {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUstreamBatchMemOpParams_writeValue {}
 
-/// `CUstreamBatchMemOpParams_flushRemoteWrites`.
+/// The part `flushRemoteWrites` of [`CUstreamBatchMemOpParams`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUstreamBatchMemOpParams_flushRemoteWrites {
@@ -351,7 +351,7 @@ pub struct CUstreamBatchMemOpParams_flushRemoteWrites {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUstreamBatchMemOpParams_flushRemoteWrites {}
 
-/// `CUstreamBatchMemOpParams_memoryBarrier`.
+/// The part `memoryBarrier` of [`CUstreamBatchMemOpParams`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUstreamBatchMemOpParams_memoryBarrier {
@@ -362,7 +362,7 @@ pub struct CUstreamBatchMemOpParams_memoryBarrier {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUstreamBatchMemOpParams_memoryBarrier {}
 
-/// `CUstreamBatchMemOpParams`.
+/// One operation of `cuStreamBatchMemOp`; `operation` is the tag of all members.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union CUstreamBatchMemOpParams {
@@ -377,7 +377,7 @@ pub union CUstreamBatchMemOpParams {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUstreamBatchMemOpParams {}
 
-/// `CUaccessPolicyWindow`.
+/// A range of addresses that the L2 cache is to favour.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUaccessPolicyWindow {
@@ -391,7 +391,7 @@ pub struct CUaccessPolicyWindow {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUaccessPolicyWindow {}
 
-/// `CUlaunchMemSyncDomainMap`.
+/// Which fence domain stands for which.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUlaunchMemSyncDomainMap {
@@ -402,7 +402,7 @@ pub struct CUlaunchMemSyncDomainMap {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUlaunchMemSyncDomainMap {}
 
-/// `CUlaunchAttributeValue_clusterDim`.
+/// The part `clusterDim` of [`CUlaunchAttributeValue`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUlaunchAttributeValue_clusterDim {
@@ -414,7 +414,7 @@ pub struct CUlaunchAttributeValue_clusterDim {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUlaunchAttributeValue_clusterDim {}
 
-/// `CUlaunchAttributeValue_programmaticEvent`.
+/// The part `programmaticEvent` of [`CUlaunchAttributeValue`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUlaunchAttributeValue_programmaticEvent {
@@ -426,7 +426,7 @@ pub struct CUlaunchAttributeValue_programmaticEvent {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUlaunchAttributeValue_programmaticEvent {}
 
-/// `CUlaunchAttributeValue_launchCompletionEvent`.
+/// The part `launchCompletionEvent` of [`CUlaunchAttributeValue`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUlaunchAttributeValue_launchCompletionEvent {
@@ -437,7 +437,7 @@ pub struct CUlaunchAttributeValue_launchCompletionEvent {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUlaunchAttributeValue_launchCompletionEvent {}
 
-/// `CUlaunchAttributeValue_preferredClusterDim`.
+/// The part `preferredClusterDim` of [`CUlaunchAttributeValue`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUlaunchAttributeValue_preferredClusterDim {
@@ -449,7 +449,7 @@ pub struct CUlaunchAttributeValue_preferredClusterDim {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUlaunchAttributeValue_preferredClusterDim {}
 
-/// `CUlaunchAttributeValue_deviceUpdatableKernelNode`.
+/// The part `deviceUpdatableKernelNode` of [`CUlaunchAttributeValue`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUlaunchAttributeValue_deviceUpdatableKernelNode {
@@ -460,7 +460,7 @@ pub struct CUlaunchAttributeValue_deviceUpdatableKernelNode {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUlaunchAttributeValue_deviceUpdatableKernelNode {}
 
-/// `CUlaunchAttributeValue`.
+/// The value of a launch attribute; its id is the tag.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union CUlaunchAttributeValue {
@@ -484,7 +484,7 @@ pub union CUlaunchAttributeValue {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUlaunchAttributeValue {}
 
-/// `CUlaunchAttribute`.
+/// An attribute of a launch, and its value.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUlaunchAttribute {
@@ -496,7 +496,7 @@ pub struct CUlaunchAttribute {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUlaunchAttribute {}
 
-/// `CUlaunchConfig`.
+/// How a kernel is launched (`cuLaunchKernelEx`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUlaunchConfig {
@@ -515,7 +515,7 @@ pub struct CUlaunchConfig {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUlaunchConfig {}
 
-/// `CUDA_LAUNCH_PARAMS`.
+/// One kernel of `cuLaunchCooperativeKernelMultiDevice`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUDA_LAUNCH_PARAMS {
@@ -534,7 +534,7 @@ pub struct CUDA_LAUNCH_PARAMS {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUDA_LAUNCH_PARAMS {}
 
-/// `CUexecAffinitySmCount`.
+/// A number of multiprocessors.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUexecAffinitySmCount {
@@ -544,7 +544,7 @@ pub struct CUexecAffinitySmCount {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUexecAffinitySmCount {}
 
-/// `CUexecAffinityParam_param`.
+/// The part `param` of [`CUexecAffinityParam`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union CUexecAffinityParam_param {
@@ -554,7 +554,7 @@ pub union CUexecAffinityParam_param {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUexecAffinityParam_param {}
 
-/// `CUexecAffinityParam`.
+/// A restriction of a context to a part of the device.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUexecAffinityParam {
@@ -565,7 +565,7 @@ pub struct CUexecAffinityParam {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUexecAffinityParam {}
 
-/// `CUctxCigParam`.
+/// The graphics context that a context is made for.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUctxCigParam {
@@ -576,7 +576,7 @@ pub struct CUctxCigParam {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUctxCigParam {}
 
-/// `CUctxCreateParams`.
+/// What `cuCtxCreate_v4` is to make.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUctxCreateParams {
@@ -588,7 +588,7 @@ pub struct CUctxCreateParams {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUctxCreateParams {}
 
-/// `CUlibraryHostUniversalFunctionAndDataTable`.
+/// Host functions and data that a library's code refers to.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUlibraryHostUniversalFunctionAndDataTable {

@@ -9,7 +9,7 @@
 use super::c_enum;
 
 c_enum! {
-    /// `cudaMemcpyKind`.
+    /// Direction of a copy.
     cudaMemcpyKind {
         HOST_TO_HOST = 0,
         HOST_TO_DEVICE = 1,
@@ -20,7 +20,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaMemoryType`.
+    /// Where memory lies (`cudaPointerGetAttributes`).
     cudaMemoryType {
         UNREGISTERED = 0,
         HOST = 1,
@@ -30,7 +30,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaDeviceAttr`.
+    /// What `cudaDeviceGetAttribute` asks for; numbered as in the driver API.
     cudaDeviceAttr {
         MAX_THREADS_PER_BLOCK = 1,
         MAX_BLOCK_DIM_X = 2,
@@ -172,7 +172,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaDeviceP2PAttr`.
+    /// What `cudaDeviceGetP2PAttribute` asks for.
     cudaDeviceP2PAttr {
         PERFORMANCE_RANK = 1,
         ACCESS_SUPPORTED = 2,
@@ -182,7 +182,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaLimit`.
+    /// Limits of a device (`cudaDeviceSetLimit`).
     cudaLimit {
         STACK_SIZE = 0,
         PRINTF_FIFO_SIZE = 1,
@@ -195,7 +195,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaFuncAttribute`.
+    /// What `cudaFuncSetAttribute` sets.
     cudaFuncAttribute {
         MAX_DYNAMIC_SHARED_MEMORY_SIZE = 8,
         PREFERRED_SHARED_MEMORY_CARVEOUT = 9,
@@ -210,7 +210,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaFuncCache`.
+    /// Preference between L1 cache and shared memory; of no effect on CDNA.
     cudaFuncCache {
         NONE = 0,
         SHARED = 1,
@@ -220,7 +220,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaSharedMemConfig`.
+    /// Width of shared memory banks; of no effect on CDNA.
     cudaSharedMemConfig {
         DEFAULT = 0,
         FOUR_BYTE = 1,
@@ -229,7 +229,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaComputeMode`.
+    /// How many processes may use a device.
     cudaComputeMode {
         DEFAULT = 0,
         EXCLUSIVE = 1,
@@ -239,7 +239,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaChannelFormatKind`.
+    /// Type of the elements of an array.
     cudaChannelFormatKind {
         SIGNED = 0,
         UNSIGNED = 1,
@@ -277,7 +277,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaMemoryAdvise`.
+    /// What `cudaMemAdvise` says of managed memory.
     cudaMemoryAdvise {
         SET_READ_MOSTLY = 1,
         UNSET_READ_MOSTLY = 2,
@@ -289,7 +289,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaMemRangeAttribute`.
+    /// What `cudaMemRangeGetAttribute` asks of managed memory.
     cudaMemRangeAttribute {
         READ_MOSTLY = 1,
         PREFERRED_LOCATION = 2,
@@ -303,7 +303,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaMemPoolAttr`.
+    /// Settings and figures of a memory pool.
     cudaMemPoolAttr {
         REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
         REUSE_ALLOW_OPPORTUNISTIC = 2,
@@ -317,7 +317,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaMemLocationType`.
+    /// What kind of place a [`cudaMemLocation`](super::cudaMemLocation) is.
     cudaMemLocationType {
         INVALID = 0,
         DEVICE = 1,
@@ -328,7 +328,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaMemAllocationType`.
+    /// What kind of allocation a pool makes.
     cudaMemAllocationType {
         INVALID = 0,
         PINNED = 1,
@@ -337,7 +337,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaMemAllocationHandleType`.
+    /// How a pool can leave the process.
     cudaMemAllocationHandleType {
         NONE = 0,
         POSIX_FILE_DESCRIPTOR = 1,
@@ -348,7 +348,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaMemAccessFlags`.
+    /// What a location may do with a pool's memory.
     cudaMemAccessFlags {
         NONE = 0,
         READ = 1,
@@ -357,7 +357,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaGetDriverEntryPointFlags`.
+    /// Which kind of default stream `cudaGetDriverEntryPoint` is asked for.
     cudaGetDriverEntryPointFlags {
         DEFAULT = 0,
         LEGACY_STREAM = 1,
@@ -366,7 +366,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaDriverEntryPointQueryResult`.
+    /// Why `cudaGetDriverEntryPoint` gives no address.
     cudaDriverEntryPointQueryResult {
         SUCCESS = 0,
         SYMBOL_NOT_FOUND = 1,
@@ -375,7 +375,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaStreamCaptureMode`.
+    /// Which calls of other threads a capture forbids.
     cudaStreamCaptureMode {
         GLOBAL = 0,
         THREAD_LOCAL = 1,
@@ -384,7 +384,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaStreamCaptureStatus`.
+    /// Whether a stream is being captured.
     cudaStreamCaptureStatus {
         NONE = 0,
         ACTIVE = 1,
@@ -393,7 +393,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaLaunchAttributeID`.
+    /// What a launch attribute sets.
     cudaLaunchAttributeID {
         IGNORE = 0,
         ACCESS_POLICY_WINDOW = 1,
@@ -414,7 +414,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaAccessProperty`.
+    /// How the L2 cache treats accesses; of no effect on CDNA.
     cudaAccessProperty {
         NORMAL = 0,
         STREAMING = 1,
@@ -423,7 +423,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaSynchronizationPolicy`.
+    /// How a thread waits for a stream.
     cudaSynchronizationPolicy {
         AUTO = 1,
         SPIN = 2,
@@ -433,7 +433,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaClusterSchedulingPolicy`.
+    /// How clusters are spread; CDNA has none.
     cudaClusterSchedulingPolicy {
         DEFAULT = 0,
         SPREAD = 1,
@@ -442,7 +442,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaLaunchMemSyncDomain`.
+    /// Domains of memory fences; of no effect on CDNA.
     cudaLaunchMemSyncDomain {
         DEFAULT = 0,
         REMOTE = 1,
@@ -450,7 +450,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaFlushGPUDirectRDMAWritesOptions`.
+    /// Ways to flush what a network card wrote.
     cudaFlushGPUDirectRDMAWritesOptions {
         HOST = 1,
         MEM_OPS = 2,
@@ -458,7 +458,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaJitOption`.
+    /// Options of loading code.
     cudaJitOption {
         MAX_REGISTERS = 0,
         THREADS_PER_BLOCK = 1,
@@ -481,7 +481,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaLibraryOption`.
+    /// Options of `cudaLibraryLoadData`.
     cudaLibraryOption {
         HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0,
         BINARY_IS_PRESERVED = 1,
@@ -489,7 +489,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// `cudaGraphNodeType`.
+    /// What a node of a graph does.
     cudaGraphNodeType {
         KERNEL = 0,
         MEMCPY = 1,

@@ -12,7 +12,7 @@ use super::driver_types::*;
 use super::handles::*;
 use super::runtime_enums::*;
 
-/// `dim3`.
+/// Sizes in three dimensions.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct dim3 {
@@ -24,7 +24,7 @@ pub struct dim3 {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for dim3 {}
 
-/// `cudaExtent`.
+/// Size of a box: bytes (or elements of an array), rows, slices.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaExtent {
@@ -36,7 +36,7 @@ pub struct cudaExtent {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaExtent {}
 
-/// `cudaPos`.
+/// A corner of a box: bytes (or elements of an array), rows, slices.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaPos {
@@ -48,7 +48,7 @@ pub struct cudaPos {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaPos {}
 
-/// `cudaPitchedPtr`.
+/// Memory of rows that are `pitch` bytes apart.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaPitchedPtr {
@@ -61,7 +61,7 @@ pub struct cudaPitchedPtr {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaPitchedPtr {}
 
-/// `cudaChannelFormatDesc`.
+/// Bits of each channel of an array's elements, and their type.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaChannelFormatDesc {
@@ -75,7 +75,7 @@ pub struct cudaChannelFormatDesc {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaChannelFormatDesc {}
 
-/// `cudaDeviceProp`.
+/// The answer to `cudaGetDeviceProperties`, as of CUDA 12.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaDeviceProp {
@@ -178,7 +178,7 @@ pub struct cudaDeviceProp {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaDeviceProp {}
 
-/// `cudaPointerAttributes`.
+/// The answer to `cudaPointerGetAttributes`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaPointerAttributes {
@@ -191,7 +191,7 @@ pub struct cudaPointerAttributes {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaPointerAttributes {}
 
-/// `cudaFuncAttributes`.
+/// The answer to `cudaFuncGetAttributes`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaFuncAttributes {
@@ -217,7 +217,7 @@ pub struct cudaFuncAttributes {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaFuncAttributes {}
 
-/// `cudaIpcEventHandle_t`.
+/// An event, to be opened in another process.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaIpcEventHandle_t {
@@ -227,7 +227,7 @@ pub struct cudaIpcEventHandle_t {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaIpcEventHandle_t {}
 
-/// `cudaIpcMemHandle_t`.
+/// An allocation, to be opened in another process. What is in it is ours to define.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaIpcMemHandle_t {
@@ -237,7 +237,7 @@ pub struct cudaIpcMemHandle_t {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaIpcMemHandle_t {}
 
-/// `cudaMemFabricHandle_t`.
+/// An allocation, to be opened on another node of the fabric.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaMemFabricHandle_t {
@@ -247,7 +247,7 @@ pub struct cudaMemFabricHandle_t {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaMemFabricHandle_t {}
 
-/// `cudaMemcpy3DParms`.
+/// A copy of a box (`cudaMemcpy3D`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaMemcpy3DParms {
@@ -264,7 +264,7 @@ pub struct cudaMemcpy3DParms {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaMemcpy3DParms {}
 
-/// `cudaMemcpy3DPeerParms`.
+/// A copy of a box between devices (`cudaMemcpy3DPeer`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaMemcpy3DPeerParms {
@@ -282,7 +282,7 @@ pub struct cudaMemcpy3DPeerParms {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaMemcpy3DPeerParms {}
 
-/// `cudaMemLocation`.
+/// A place for memory: a device, or a node of the host.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaMemLocation {
@@ -293,7 +293,7 @@ pub struct cudaMemLocation {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaMemLocation {}
 
-/// `cudaMemAccessDesc`.
+/// Who may do what with a pool's memory.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaMemAccessDesc {
@@ -304,7 +304,7 @@ pub struct cudaMemAccessDesc {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaMemAccessDesc {}
 
-/// `cudaMemPoolProps`.
+/// What `cudaMemPoolCreate` is to make.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaMemPoolProps {
@@ -320,7 +320,7 @@ pub struct cudaMemPoolProps {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaMemPoolProps {}
 
-/// `cudaMemPoolPtrExportData`.
+/// A pool's allocation, to be opened in another process.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaMemPoolPtrExportData {
@@ -330,7 +330,7 @@ pub struct cudaMemPoolPtrExportData {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaMemPoolPtrExportData {}
 
-/// `cudaAccessPolicyWindow`.
+/// A range of addresses that the L2 cache is to favour.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaAccessPolicyWindow {
@@ -344,7 +344,7 @@ pub struct cudaAccessPolicyWindow {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaAccessPolicyWindow {}
 
-/// `cudaLaunchMemSyncDomainMap`.
+/// Which fence domain stands for which.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaLaunchMemSyncDomainMap {
@@ -355,7 +355,7 @@ pub struct cudaLaunchMemSyncDomainMap {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaLaunchMemSyncDomainMap {}
 
-/// `cudaLaunchAttributeValue_clusterDim`.
+/// The part `clusterDim` of [`cudaLaunchAttributeValue`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaLaunchAttributeValue_clusterDim {
@@ -367,7 +367,7 @@ pub struct cudaLaunchAttributeValue_clusterDim {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaLaunchAttributeValue_clusterDim {}
 
-/// `cudaLaunchAttributeValue_programmaticEvent`.
+/// The part `programmaticEvent` of [`cudaLaunchAttributeValue`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaLaunchAttributeValue_programmaticEvent {
@@ -379,7 +379,7 @@ pub struct cudaLaunchAttributeValue_programmaticEvent {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaLaunchAttributeValue_programmaticEvent {}
 
-/// `cudaLaunchAttributeValue_preferredClusterDim`.
+/// The part `preferredClusterDim` of [`cudaLaunchAttributeValue`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaLaunchAttributeValue_preferredClusterDim {
@@ -391,7 +391,7 @@ pub struct cudaLaunchAttributeValue_preferredClusterDim {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaLaunchAttributeValue_preferredClusterDim {}
 
-/// `cudaLaunchAttributeValue_launchCompletionEvent`.
+/// The part `launchCompletionEvent` of [`cudaLaunchAttributeValue`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaLaunchAttributeValue_launchCompletionEvent {
@@ -402,7 +402,7 @@ pub struct cudaLaunchAttributeValue_launchCompletionEvent {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaLaunchAttributeValue_launchCompletionEvent {}
 
-/// `cudaLaunchAttributeValue_deviceUpdatableKernelNode`.
+/// The part `deviceUpdatableKernelNode` of [`cudaLaunchAttributeValue`].
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaLaunchAttributeValue_deviceUpdatableKernelNode {
@@ -413,7 +413,7 @@ pub struct cudaLaunchAttributeValue_deviceUpdatableKernelNode {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaLaunchAttributeValue_deviceUpdatableKernelNode {}
 
-/// `cudaLaunchAttributeValue`.
+/// The value of a launch attribute; its id is the tag.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union cudaLaunchAttributeValue {
@@ -437,7 +437,7 @@ pub union cudaLaunchAttributeValue {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaLaunchAttributeValue {}
 
-/// `cudaLaunchAttribute`.
+/// An attribute of a launch, and its value.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaLaunchAttribute {
@@ -449,7 +449,7 @@ pub struct cudaLaunchAttribute {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaLaunchAttribute {}
 
-/// `cudaLaunchConfig_t`.
+/// How a kernel is launched (`cudaLaunchKernelExC`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaLaunchConfig_t {
@@ -464,7 +464,7 @@ pub struct cudaLaunchConfig_t {
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaLaunchConfig_t {}
 
-/// `cudaLaunchParams`.
+/// One kernel of `cudaLaunchCooperativeKernelMultiDevice`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct cudaLaunchParams {

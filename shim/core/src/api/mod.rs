@@ -1,6 +1,6 @@
 //! The C boundary: check, convert, forward.
 //!
-//! Every exported function is written inside [`driver!`] or [`runtime!`]: the macro makes the `extern "C"` function that
+//! Every exported function is written inside [`driver!`](macro@crate::driver) or [`runtime!`](macro@crate::runtime): the macro makes the `extern "C"` function that
 //! the symbol table names, and runs the body behind [`guard`], so that no panic crosses the boundary and the rules
 //! that hold for every call (forked child, exit, host callback) live in one place.
 
@@ -36,7 +36,7 @@ macro_rules! driver {
     )*};
 }
 
-/// Defines runtime API functions; as [`driver!`], and a failure also becomes the thread's last error.
+/// Defines runtime API functions; as [`driver!`](macro@crate::driver), and a failure also becomes the thread's last error.
 #[macro_export]
 macro_rules! runtime {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
