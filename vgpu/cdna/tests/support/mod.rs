@@ -2,9 +2,12 @@
 
 #![allow(dead_code, reason = "each user takes what it needs")]
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use cdna::{
@@ -29,6 +32,7 @@ pub struct Machine {
     /// Data of `s_sendmsg(MSG_INTERRUPT)`, in order.
     pub interrupts: Mutex<Vec<u32>>,
     clock: AtomicU64,
+    begun: OnceLock<Instant>,
 }
 
 // SAFETY: blocks are only written through the pointers given to the interpreter, and by tests between dispatches.
@@ -96,7 +100,8 @@ impl Host for Machine {
     }
 
     fn cancelled(&self) -> bool {
-        false
+        // A test that hangs should fail instead.
+        self.begun.get_or_init(Instant::now).elapsed() > Duration::from_secs(20)
     }
 
     fn log(&self, line: &str) {
@@ -106,7 +111,7 @@ impl Host for Machine {
 
 /// Where tests put the kernel descriptor; code follows 256 bytes later.
 pub const KERNEL: u64 = 0x10_0000;
-/// Where tests put the kernel arguments.
+/// Where tests put the kernel arguments, read-only.
 pub const KERNARG: u64 = 0x20_0000;
 
 /// A kernel made of instruction words.
@@ -160,7 +165,9 @@ impl Kernel {
         words.push(0xbf81_0000);
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         machine.map(KERNEL, &bytes, false, true);
-        machine.data(KERNARG, kernargs);
+        let mut args: Vec<u8> = kernargs.iter().flat_map(|w| w.to_le_bytes()).collect();
+        args.resize(64, 0);
+        machine.map(KERNARG, &args, false, false);
         run(&Dispatch {
             target: self.target,
             packet_va: 0,
