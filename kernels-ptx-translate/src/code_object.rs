@@ -78,9 +78,13 @@ pub fn check(bytes: &[u8], target: Target) -> Result<Facts, TranslateError> {
     check_segments(&elf, bytes.len() as u64)?;
 
     let mut kernels = Vec::new();
-    for symbol in &elf.dynsyms {
+    let mut used: Vec<usize> = relocations(&elf).map(|r| r.r_sym).collect();
+    used.sort_unstable();
+    for (index, symbol) in elf.dynsyms.iter().enumerate() {
         let name = elf.dynstrtab.get_at(symbol.st_name).unwrap_or_default();
-        if symbol.st_shndx == section_header::SHN_UNDEF as usize && !name.is_empty() {
+        let undefined = symbol.st_shndx == section_header::SHN_UNDEF as usize && !name.is_empty();
+        // LLVM 15 leaves the name of dynamic shared memory undefined: nothing refers to it, and ROCr's loader skips it.
+        if undefined && (symbol.st_type() != sym::STT_NOTYPE || used.binary_search(&index).is_ok()) {
             return refuse(format!("undefined symbol {name}"));
         }
         if let Some(kernel) = name.strip_suffix(".kd") {
@@ -158,6 +162,14 @@ fn check_segments(elf: &Elf<'_>, length: u64) -> Result<(), TranslateError> {
         }
     }
     Ok(())
+}
+
+/// Every dynamic relocation.
+fn relocations<'e>(elf: &'e Elf<'_>) -> impl Iterator<Item = goblin::elf::Reloc> + 'e {
+    elf.dynrelas
+        .iter()
+        .chain(elf.pltrelocs.iter())
+        .chain(elf.dynrels.iter())
 }
 
 fn at_address<'b>(elf: &Elf<'_>, bytes: &'b [u8], address: u64, length: usize) -> Option<&'b [u8]> {

@@ -8,12 +8,12 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kernels_ptx_translate::channel::Channel;
 use kernels_ptx_translate::client::IDLE;
 use kernels_ptx_translate::comgr::Compiler;
-use kernels_ptx_translate::protocol::{self, CompileRequest, Reply, Request, Target, TranslateError};
+use kernels_ptx_translate::protocol::{self, CompileRequest, CompiledKernel, Reply, Request, Target, TranslateError};
 use kernels_ptx_translate::{lower, ptx, translate};
 
 const HELP: &str = "\
@@ -21,9 +21,10 @@ The translator of PTX kernels. CUDA processes start it by themselves; by hand:
 
   regauge-ptx-worker inspect FILE.ptx
   regauge-ptx-worker ir FILE.ptx ENTRY [--arch gfx90a|gfx942] [--block X,Y,Z]
-  regauge-ptx-worker compile FILE.ptx ENTRY -o FILE.co [--arch ...] [--block ...] [-O LEVEL] [--comgr PATH]
+  regauge-ptx-worker compile FILE.ptx [ENTRY] [-o FILE.co] [--arch ...] [--block ...] [-O LEVEL] [--comgr PATH]
 
-inspect prints what the module contains, ir the LLVM IR of a kernel, compile writes its code object.
+inspect prints what the module contains, ir the LLVM IR of a kernel, compile writes its code object (without ENTRY it
+only tries every kernel and says which cannot be translated).
 --serve [--comgr PATH]: answers requests on the socket that is standard input.";
 
 /// Memory bound: a hostile kernel must not take the node's.
@@ -130,16 +131,17 @@ fn by_hand(command: &str, options: &Options) -> Result<ExitCode, String> {
         println!("{info:#?}\n{data} initial bytes");
         return Ok(ExitCode::SUCCESS);
     }
-    let entry = options.positional.get(1).ok_or("which entry?")?.clone();
-    let request = CompileRequest {
+    let request = |entry: String| CompileRequest {
         entry,
         target: options.target,
         block: options.block,
         opt_level: options.opt_level,
     };
+    let entry = options.positional.get(1).cloned();
     if command == "ir" {
         let text = String::from_utf8_lossy(&text);
         let module = ptx::parse(&text).map_err(|e| e.to_string())?;
+        let request = request(entry.ok_or("which entry?")?);
         print!(
             "{}",
             lower::lower_kernel(&module, &request)
@@ -149,16 +151,38 @@ fn by_hand(command: &str, options: &Options) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let compiler = Compiler::find(options.comgr.as_deref())?;
-    let start = Instant::now();
-    let kernel = translate::compile(&text, &request, &compiler).map_err(|e| e.to_string())?;
-    let took = start.elapsed();
-    if let Some(output) = &options.output {
-        std::fs::write(output, &kernel.code_object).map_err(|e| format!("{}: {e}", output.display()))?;
+    let entries = match entry {
+        Some(entry) => vec![entry],
+        None => translate::inspect(&text)
+            .map_err(|e| e.to_string())?
+            .entries
+            .into_iter()
+            .map(|e| e.name)
+            .collect(),
+    };
+    let mut code = ExitCode::SUCCESS;
+    for entry in entries {
+        let start = Instant::now();
+        match translate::compile(&text, &request(entry.clone()), &compiler) {
+            Ok(kernel) => {
+                if let Some(output) = &options.output {
+                    std::fs::write(output, &kernel.code_object).map_err(|e| format!("{}: {e}", output.display()))?;
+                }
+                println!("{}", summary(&entry, &kernel, start.elapsed(), &compiler));
+            }
+            Err(error) => {
+                println!("{entry}: {error}");
+                code = ExitCode::FAILURE;
+            }
+        }
     }
-    println!(
-        "{}: {} bytes, {:?}, at most {} threads, {} VGPRs, {} LDS bytes, {} scratch bytes, {} argument bytes, {took:.1?} \
-         by {}",
-        request.entry,
+    Ok(code)
+}
+
+fn summary(entry: &str, kernel: &CompiledKernel, took: Duration, compiler: &Compiler) -> String {
+    format!(
+        "{entry}: {} bytes, {:?}, at most {} threads, {} VGPRs, {} LDS bytes, {} scratch bytes, {} argument bytes, \
+         {took:.1?} by {}",
         kernel.code_object.len(),
         kernel.layout,
         kernel.max_threads,
@@ -167,8 +191,7 @@ fn by_hand(command: &str, options: &Options) -> Result<ExitCode, String> {
         kernel.private_size,
         kernel.kernarg_size,
         compiler.describe()
-    );
-    Ok(ExitCode::SUCCESS)
+    )
 }
 
 /// Leaves the application: its process tree, session, descriptors and limits.
