@@ -124,7 +124,7 @@ attributes! {
     80 LOCAL_L1_CACHE_SUPPORTED = Is(1), "and scratch";
     81 MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = Is(64 << 10), "LDS of a compute unit";
     82 MAX_REGISTERS_PER_MULTIPROCESSOR = Is(65536), "as 12";
-    83 MANAGED_MEMORY = Is(0), "the calls are refused so far";
+    83 MANAGED_MEMORY = Is(1), "host memory that GPUs use in place";
     84 MULTI_GPU_BOARD = Is(0), "each GPU is its own device";
     85 MULTI_GPU_BOARD_GROUP_ID = Is(0), "as above";
     86 HOST_NATIVE_ATOMIC_SUPPORTED = Is(0), "atomics across PCIe are not promised";
@@ -142,7 +142,7 @@ attributes! {
     98 CAN_FLUSH_REMOTE_WRITES = Is(0), "recorded; waits acquire at system scope anyway";
     99 HOST_REGISTER_SUPPORTED = Is(1), "ROCr pins host memory";
     100 PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = Is(0), "XNACK is off";
-    101 DIRECT_MANAGED_MEM_ACCESS_FROM_HOST = Is(0), "no managed memory";
+    101 DIRECT_MANAGED_MEM_ACCESS_FROM_HOST = Is(0), "CUDA means managed memory that resides on the device; ours never does";
     102 VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = Is(0), "the calls are refused so far";
     103 HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = Is(0), "as above";
     104 HANDLE_TYPE_WIN32_HANDLE_SUPPORTED = Is(0), "Windows only";

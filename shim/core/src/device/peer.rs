@@ -24,10 +24,11 @@ pub fn attribute(attribute: CUdevice_P2PAttribute, device: &Device, peer: &Devic
             Ok(i32::try_from(hops.saturating_sub(1)).unwrap_or(i32::MAX))
         }
         CUdevice_P2PAttribute::ACCESS_SUPPORTED => Ok(reachable),
-        // Atomics pass over xGMI but not over every PCIe path, and ROCr's reach tells neither; so they are not promised.
-        CUdevice_P2PAttribute::NATIVE_ATOMIC_SUPPORTED => Ok(0),
+        CUdevice_P2PAttribute::NATIVE_ATOMIC_SUPPORTED => Ok(i32::from(peer.pool.atomics_from(device.agent))),
         // No CUDA arrays.
         CUdevice_P2PAttribute::CUDA_ARRAY_ACCESS_SUPPORTED => Ok(0),
+        // CUDA 13's "only part of the atomics are native" (recorded: 0).
+        CUdevice_P2PAttribute(5) => Ok(0),
         _ => Err(Error::INVALID_VALUE),
     }
 }

@@ -111,6 +111,28 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// Whether 32-bit and 64-bit atomics of `agent` work on this pool's memory across every hop.
+    pub fn atomics_from(&self, agent: &Agent) -> bool {
+        let Some(hops @ 1..) = self.hops_from(agent) else {
+            return false;
+        };
+        let mut links = vec![sys::hsa_amd_memory_pool_link_info_t::default(); hops as usize];
+        // SAFETY: the attribute is one such structure per hop.
+        let status = unsafe {
+            super::raw().hsa_amd_agent_memory_pool_get_info(
+                agent.handle,
+                self.handle,
+                sys::HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO,
+                links.as_mut_ptr().cast(),
+            )
+        };
+        let native =
+            |link: &sys::hsa_amd_memory_pool_link_info_t| link.atomic_support_32bit && link.atomic_support_64bit;
+        status == sys::HSA_STATUS_SUCCESS && links.iter().all(native)
+    }
+}
+
 /// One attribute; `T` is the type that AMD's header names for it.
 fn info<T: Copy + Default>(functions: &sys::Functions, pool: sys::hsa_amd_memory_pool_t, attribute: u32) -> Result<T> {
     let mut value = T::default();

@@ -10,7 +10,7 @@ use crate::device::Context;
 use crate::hsa::{self, Agent};
 
 /// `cudaHostAllocMapped`, `cudaHostRegisterMapped`: always on, and read back as set (recorded).
-const MAPPED: u32 = 2;
+pub(super) const MAPPED: u32 = 2;
 /// Portable, mapped, write-combined.
 const ALLOCATE_FLAGS: u32 = 7;
 /// `cudaHostRegisterReadOnly`; accepted, not read back (recorded).
@@ -31,6 +31,11 @@ pub fn allocate(context: &'static Context, size: usize, flags: u32) -> Result<En
     if flags & !ALLOCATE_FLAGS != 0 {
         return Err(Error::INVALID_VALUE);
     }
+    block(context, Kind::Host, size, flags | MAPPED)
+}
+
+/// A block of coherent host memory, near the context's GPU and mapped to all of them.
+pub(super) fn block(context: &'static Context, kind: Kind, size: usize, flags: u32) -> Result<Entry> {
     let address = context.device.host_pool.allocate(size).map_err(|error| {
         log::debug!("no {size} bytes of pinned host memory: {error}");
         Error::MEMORY_ALLOCATION
@@ -43,8 +48,8 @@ pub fn allocate(context: &'static Context, size: usize, flags: u32) -> Result<En
     hsa::memory::allow_access(&all_gpus()?, address).map_err(|error| undo(error.into()))?;
     let base = address.as_ptr().expose_provenance() as u64;
     let description = Description {
-        flags: flags | MAPPED,
-        ..Description::device(Kind::Host, base, size as u64, context)
+        flags,
+        ..Description::device(kind, base, size as u64, context)
     };
     REGISTRY
         .insert(description)
@@ -123,6 +128,12 @@ pub fn unregister(address: u64) -> Result<()> {
         .ok_or(Error::HOST_MEMORY_NOT_REGISTERED)?;
     release(&entry);
     Ok(())
+}
+
+/// The flags of host memory at `address`, of any kind; [`Error::INVALID_VALUE`] for anything else.
+pub fn flags(address: u64) -> Result<u32> {
+    let entry = lookup(address).filter(|entry| !entry.kind.is_device());
+    entry.map(|entry| entry.flags).ok_or(Error::INVALID_VALUE)
 }
 
 /// The entry of pinned memory at `address`, of either kind; [`Error::INVALID_VALUE`] for anything else.

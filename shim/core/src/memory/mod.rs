@@ -7,6 +7,7 @@
 pub mod dma_buf;
 pub mod host;
 pub mod ipc;
+pub mod managed;
 pub mod pointer;
 pub mod registry;
 
@@ -106,11 +107,11 @@ pub fn allocate_pitched(context: &'static Context, width: usize, height: usize) 
     Ok((allocate(context, size)?, pitch))
 }
 
-/// Frees device memory of [`allocate`]; `address` must be its first byte. [`Error::INVALID_VALUE`] for anything else, and for memory
+/// Frees memory of [`allocate`] or [`managed::allocate`]; `address` must be its first byte. [`Error::INVALID_VALUE`] for anything else, and for memory
 /// that was freed.
 pub fn free(address: u64) -> Result<()> {
-    let entry = lookup(address).filter(|entry| entry.kind == Kind::Device && entry.base == address);
-    let entry = entry.ok_or(Error::INVALID_VALUE)?;
+    let freeable = |entry: &Entry| matches!(entry.kind, Kind::Device | Kind::Managed) && entry.base == address;
+    let entry = lookup(address).filter(freeable).ok_or(Error::INVALID_VALUE)?;
     entry.context.synchronize()?;
     let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
     release(&entry);
@@ -128,7 +129,7 @@ fn release(entry: &Entry) {
             unsafe { hsa::memory::free(address) }
         }
         // SAFETY: as above.
-        Kind::Host => unsafe { hsa::memory::free(address) },
+        Kind::Host | Kind::Managed => unsafe { hsa::memory::free(address) },
         Kind::Registered => hsa::memory::unlock(address),
         Kind::Imported => ipc::forget_imported(entry.base),
         // The module owns its block.

@@ -62,7 +62,8 @@ fn mapping(entry: &Entry) -> (u64, u64) {
 pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) -> Result<(Value, Result<()>)> {
     use CUpointer_attribute as Attribute;
     use Value::{Long, Tokens, Word};
-    let device = entry.kind.is_device();
+    let managed = entry.kind == Kind::Managed;
+    let device = entry.kind.is_device() || managed;
     let own = entry.kind == Kind::Device;
     let ok = |value| Ok((value, Ok(())));
     let unless = |fails: bool, value| Ok((value, if fails { Err(Error::INVALID_VALUE) } else { Ok(()) }));
@@ -73,12 +74,13 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
             true => ok(Long(entry.device_address(address))),
             false => unless(true, Long(0)),
         },
-        Attribute::HOST_POINTER => unless(device, Long(if device { 0 } else { entry.host_address(address) })),
+        Attribute::HOST_POINTER if entry.kind.is_device() => unless(true, Long(0)),
+        Attribute::HOST_POINTER => ok(Long(entry.host_address(address))),
         Attribute::P2P_TOKENS => unless(!device, Tokens),
         // Synchronous already: copies of device memory wait for their stream.
         Attribute::SYNC_MEMOPS => ok(Word(u32::from(device))),
         Attribute::BUFFER_ID | Attribute::MEMORY_BLOCK_ID => ok(Long(entry.id)),
-        Attribute::IS_MANAGED => ok(Word(0)),
+        Attribute::IS_MANAGED => ok(Word(u32::from(managed))),
         Attribute::DEVICE_ORDINAL => ok(Word(entry.context.device.ordinal.cast_unsigned())),
         Attribute::IS_LEGACY_CUDA_IPC_CAPABLE => ok(Word(u32::from(own))),
         Attribute::RANGE_START_ADDR => ok(Long(entry.base)),
@@ -146,12 +148,17 @@ pub fn runtime(address: u64) -> (i32, i32, u64, u64) {
             } else {
                 0
             };
-            let ordinal = entry.context.device.ordinal;
-            if entry.kind.is_device() {
-                (2, ordinal, device, 0)
+            let kind = match entry.kind {
+                Kind::Managed => 3,
+                kind if kind.is_device() => 2,
+                _ => 1,
+            };
+            let host = if entry.kind.is_device() {
+                0
             } else {
-                (1, ordinal, device, entry.host_address(address))
-            }
+                entry.host_address(address)
+            };
+            (kind, entry.context.device.ordinal, device, host)
         }
     }
 }

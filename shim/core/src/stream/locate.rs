@@ -55,7 +55,7 @@ pub fn locate(start: u64, len: u64) -> Result<Place> {
     };
     let inside = entry.bytes_left(start) >= len;
     Ok(match entry.kind {
-        Kind::Host | Kind::Registered if inside => Place::Pinned(Views {
+        Kind::Host | Kind::Managed | Kind::Registered if inside => Place::Pinned(Views {
             device: entry.device_address(start).wrapping_sub(start),
             host: entry.host_address(start).wrapping_sub(start),
         }),

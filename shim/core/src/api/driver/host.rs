@@ -57,7 +57,7 @@ driver! {
     /// CUDA Driver API, Memory Management: `cuMemHostGetFlags`.
     fn cuMemHostGetFlags(flags: *mut c_uint, host: *mut c_void) {
         device::initialized()?;
-        conv::write(flags, memory::host::pinned(host.addr() as u64)?.flags)
+        conv::write(flags, memory::host::flags(host.addr() as u64)?)
     }
 
     /// CUDA Driver API, Memory Management: `cuMemHostRegister`.

@@ -28,6 +28,16 @@ runtime! {
         allocate(address, size == 0, || memory::allocate(context, size))
     }
 
+    /// CUDA Runtime API, Memory Management: `cudaMallocManaged`. Size 0 gives NULL.
+    fn cudaMallocManaged(address: *mut *mut c_void, size: usize, flags: c_uint) {
+        let context = context::runtime_current()?;
+        if address.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        memory::managed::check_flags(flags)?;
+        allocate(address, size == 0, || memory::managed::allocate(context, size, flags))
+    }
+
     /// CUDA Runtime API, Memory Management: `cudaFree`. NULL is fine, and activates the context.
     fn cudaFree(address: *mut c_void) {
         context::runtime_current()?;
@@ -117,6 +127,6 @@ runtime! {
     /// CUDA Runtime API, Memory Management: `cudaHostGetFlags`.
     fn cudaHostGetFlags(flags: *mut c_uint, host: *mut c_void) {
         context::runtime_current()?;
-        conv::write(flags, memory::host::pinned(host.addr() as u64)?.flags)
+        conv::write(flags, memory::host::flags(host.addr() as u64)?)
     }
 }

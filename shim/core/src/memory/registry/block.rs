@@ -27,6 +27,8 @@ pub enum Kind {
     Imported = 3,
     /// A `__device__` or `__constant__` variable of a loaded module; freed with it.
     Variable = 4,
+    /// `cudaMallocManaged`: host memory that GPUs use in place.
+    Managed = 5,
 }
 
 impl Kind {
@@ -36,7 +38,8 @@ impl Kind {
             1 => Self::Host,
             2 => Self::Registered,
             3 => Self::Imported,
-            _ => Self::Variable,
+            4 => Self::Variable,
+            _ => Self::Managed,
         }
     }
 
