@@ -66,25 +66,21 @@ impl Signal {
     }
 
     fn reset(&self, value: i64) {
-        if let Some(end) = self.end_stamp() {
-            // SAFETY: nobody else uses a signal of the pool; the stamp lies inside the signal.
-            unsafe { end.write_volatile(0) };
-        }
+        // SAFETY: nobody else uses a signal of the pool; the stamp lies inside the signal.
+        unsafe { self.end_stamp().write_volatile(0) };
         // SAFETY: as above; nobody waits on a signal of the pool, so waking is not needed.
         unsafe { raw().hsa_signal_silent_store_relaxed(self.0, value) }
     }
 
-    /// Where the command processor writes the end time of the packet. AMD's signals are laid out for the hardware:
+    /// Where the command processor writes the end time of the packet. A signal's handle is the address of AMD's structure,
+    /// which is what packets carry (`amd_hsa_signal.h`):
     ///
     /// ```text
-    ///  0 kind   8 value   16 event mailbox   24 event id   32 start time   40 end time   48 queue
+    ///  0 kind   8 value   16 event mailbox   24 event id   32 start time   40 end time   48 queue   56 reserved
     /// ```
-    fn end_stamp(&self) -> Option<*mut u64> {
-        let mut value: *mut i64 = core::ptr::null_mut();
-        // SAFETY: the signal is alive; `value` is valid for the write.
-        let status = unsafe { raw().hsa_amd_signal_value_pointer(self.0, &mut value) };
-        // SAFETY: value and end time lie in one 64-byte structure.
-        (status == HSA_STATUS_SUCCESS && !value.is_null()).then(|| unsafe { value.add(4).cast() })
+    fn end_stamp(&self) -> *mut u64 {
+        const END_TIME: u64 = 40;
+        (self.0.handle + END_TIME) as *mut u64
     }
 
     /// Waits until the value is 0 or below, or until about `timeout` has passed; true for the former.
@@ -106,7 +102,7 @@ impl Signal {
     /// profiled or the packet carries no time.
     pub fn end_time(&self, agent: &Agent) -> Option<u64> {
         // SAFETY: the stamp lies inside the signal, which is alive.
-        if self.end_stamp().is_none_or(|end| unsafe { end.read_volatile() } == 0) {
+        if unsafe { self.end_stamp().read_volatile() } == 0 {
             return None;
         }
         let mut time = hsa_amd_profiling_time_t::default();
