@@ -30,6 +30,7 @@ int main(int argc, char **argv)
     static void *chunks[MOST];
     if (argc > 1) { // the victim: takes everything, says so, and waits to be killed
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != atoi(argv[2])) return 1; // died before
         m = machine_start(1);
         int n = take_all(chunks);
         EXPECT(write(atoi(argv[1]), &n, sizeof n) == sizeof n, "the count to be sent");
@@ -44,11 +45,12 @@ int main(int argc, char **argv)
     EXPECT(all > 0 && (size_t)all <= size / CHUNK && (size_t)all >= size / CHUNK - 2, "%zu chunks, there are %d", size / CHUNK, all);
     EXPECT(count() == all, "the same again after freeing them");
     for (int round = 0; round < 3; round++) {
-        pid_t pid = fork();
+        pid_t parent = getpid(), pid = fork();
         if (pid == 0) {
-            char number[16];
+            char number[16], parent_[16];
             snprintf(number, sizeof number, "%d", pipe_[1]);
-            execl("/proc/self/exe", argv[0], number, (char *)NULL);
+            snprintf(parent_, sizeof parent_, "%d", parent);
+            execl("/proc/self/exe", argv[0], number, parent_, (char *)NULL);
             _exit(127);
         }
         int taken;

@@ -162,6 +162,8 @@ pub fn write_tree(root: &Path, config: &MachineConfig) -> io::Result<()> {
     // rocminfo asks these whether the driver is loaded.
     put("proc/modules".into(), "amdgpu 9789440 0 - Live 0x0000000000000000\n")?;
     put("sys/module/amdgpu/version".into(), "6.10.5\n")?;
+    put("sys/module/amdgpu/refcnt".into(), "0\n")?;
+    fs::create_dir_all(root.join("sys/module/amdgpu/holders"))?;
     put("sys/module/amdgpu/initstate".into(), "live\n")
 }
 
