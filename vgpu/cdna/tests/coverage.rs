@@ -30,8 +30,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("s_sethalt", "halting is for a debugger"),
     ("s_setvskip", "skips vector instructions; no compiler emits it"),
     ("v_screen_partition_4se_b32", "graphics"),
-    ("v_mfma_*", "matrices are not there yet"),
-    ("v_smfmac_*", "matrices are not there yet"),
 ];
 
 fn is_listed(name: &str) -> bool {

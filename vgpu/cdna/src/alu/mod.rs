@@ -15,6 +15,7 @@
 //! | `fp8` | the 8-bit FNUZ formats of gfx942 |
 //! | `divide` | `v_div_scale`, `v_div_fmas`, `v_div_fixup` |
 //! | `approx` | reciprocal, roots, exponential, logarithm, sine, cosine: correctly rounded |
+//! | `ulp` | their error within the documented bound, on request |
 //! | `preop` | `v_trig_preop_f64` |
 //! | `cube` | cube map coordinates |
 //! | `integer` | integers, bit fields, sums of absolute differences, byte permutes |
@@ -39,6 +40,7 @@ pub mod preop;
 pub mod soft;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod ulp;
 
 pub use format::{F16, F32, F64, Format};
 pub use mode::{Env, Round};

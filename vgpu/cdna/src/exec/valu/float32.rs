@@ -5,7 +5,7 @@ use crate::{
     alu::{
         Env, F32, Round, approx, compare, cube, divide,
         lanes::{self, each, mad_f32},
-        soft,
+        soft, ulp,
     },
     isa::{Inst, Mnemonic as M, Operand},
     wave::{V32, Wave},
@@ -100,8 +100,24 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
         }
         _ => return false,
     };
+    let out = if ulp::hostile() && is_approximate(inst.mnemonic) {
+        lanes::map2(&out, a, |r, x| ulp::nudge_f32(r, x, inst.mnemonic as u32))
+    } else {
+        out
+    };
     write_f32(wave, inst, out, env);
     true
+}
+
+/// The guide gives these an error bound of one unit in the last place (square roots and reciprocals included).
+fn is_approximate(mnemonic: M) -> bool {
+    matches!(
+        mnemonic,
+        M::v_rcp_f32 | M::v_rcp_iflag_f32 | M::v_rsq_f32 | M::v_sqrt_f32
+    ) || matches!(
+        mnemonic,
+        M::v_exp_f32 | M::v_exp_legacy_f32 | M::v_log_f32 | M::v_log_legacy_f32
+    ) || matches!(mnemonic, M::v_sin_f32 | M::v_cos_f32)
 }
 
 fn add(a: &V32, b: &V32, env: &Env, active: u64) -> V32 {

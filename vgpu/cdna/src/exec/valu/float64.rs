@@ -5,7 +5,7 @@ use crate::{
     alu::{
         Env, F64, Round, approx, divide,
         lanes::{self, each},
-        preop, soft,
+        preop, soft, ulp,
     },
     isa::{Inst, Mnemonic as M},
     wave::{V64, Wave},
@@ -76,6 +76,12 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
             return true;
         }
         _ => return false,
+    };
+    let approximate = matches!(inst.mnemonic, M::v_rcp_f64 | M::v_rsq_f64 | M::v_sqrt_f64);
+    let out = if approximate && ulp::hostile() {
+        lanes::map2(&out, &a(), |r, x| ulp::nudge_f64(r, x, inst.mnemonic as u32))
+    } else {
+        out
     };
     write_f64(wave, inst, out, env);
     true

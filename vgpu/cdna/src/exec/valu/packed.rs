@@ -2,6 +2,7 @@
 
 use super::{float16, write_f32};
 use crate::{
+    Target,
     alu::{
         Env, F16, F32, Format, compare,
         convert::{self, f32_from_f16},
@@ -152,7 +153,10 @@ pub(super) fn dots(wave: &mut Wave, inst: &Inst) -> bool {
         M::v_dot8_i32_i4 | M::v_dot8c_i32_i4 => signed(4),
         M::v_dot8_u32_u4 => unsigned(4),
         M::v_dot2_f32_f16 | M::v_dot2c_f32_f16 => {
-            let env = &wave.mode.env_f32();
+            // gfx90a flushes the denormals of operands and results here, as its matrix instructions do.
+            let flush = inst.target == Target::Gfx90a;
+            let env = wave.mode.env_f32();
+            let env = &if flush { env.flushing() } else { env };
             let active = wave.active(inst);
             let side = |n: usize, i: usize| -> V32 {
                 if selects {
@@ -164,6 +168,7 @@ pub(super) fn dots(wave: &mut Wave, inst: &Inst) -> bool {
                     if neg { v ^ 0x8000 } else { v }
                 })
             };
+            let side = |n, i| side(n, i).map(|v| F16::flush((v & 0xffff).into(), flush) as u32);
             let (a, b) = ([side(0, 0), side(0, 1)], [side(1, 0), side(1, 1)]);
             let mut c = wave.src_b32(inst, 2);
             if inst.mods.neg & 4 != 0 {

@@ -424,3 +424,30 @@ fn every_sample_of_the_vector_alu_executes() {
     let expected = ELSEWHERE.iter().chain(&REFUSED).copied().collect();
     assert_eq!(refused, expected);
 }
+
+#[test]
+fn hostile_results_stay_within_a_unit() {
+    use crate::alu::ulp;
+    // v_rcp_f32 v2, v0 on operands that lie close together: some results move, none by more than one unit.
+    let mut w = wave();
+    *w.v_mut(0) = std::array::from_fn(|l| f(3.0) + l as u32);
+    run(&mut w, &[0x7e04_4500]);
+    let exact = *w.v(2);
+    let moved: Vec<u32> = (0..64).map(|l| ulp::nudge_f32(exact[l], w.v(0)[l], 1)).collect();
+    assert!(moved.iter().zip(&exact).all(|(m, e)| m.abs_diff(*e) <= 1));
+    assert!(moved.iter().zip(&exact).any(|(m, e)| m != e));
+}
+
+#[test]
+fn half_precision_dot_products_flush_on_gfx90a_only() {
+    // v_dot2_f32_f16 v2, v0, v1, v3: a denormal times a large number.
+    let words = [0xd3a3_4002, 0x1c0e_0300];
+    assert_eq!(with([1, 0x7800, 0], &words), 0);
+    let mut w = wave();
+    w.target = Target::Gfx942;
+    for (n, x) in [(0, 1), (1, 0x7800), (3, 0)] {
+        *w.v_mut(n) = [x; 64];
+    }
+    run(&mut w, &words);
+    assert_eq!(w.v(2)[0], f(2f32.powi(-9)));
+}
