@@ -175,6 +175,16 @@ pub(super) fn for_each_library(mut f: impl FnMut(&Library)) {
 }
 
 impl Variable {
+    /// The variable's name in its module.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The handle of the library that has it.
+    pub fn library(&self) -> u64 {
+        self.library.handle()
+    }
+
     /// Address and size in a context, which loads the module at first use.
     ///
     /// # Errors

@@ -4,64 +4,78 @@ use core::ffi::{c_uint, c_void};
 
 use crate::abi::{Error, Result, conv, cudaExtent, cudaPitchedPtr};
 use crate::device::context;
-use crate::memory::{self, Entry};
-use crate::runtime;
+use crate::{memory, runtime};
 
-/// Writes NULL, so that a failure leaves it (recorded), then the block of `allocate` unless `empty`.
-fn allocate(to: *mut *mut c_void, empty: bool, allocate: impl FnOnce() -> Result<Entry>) -> Result<()> {
+use super::hooked;
+
+/// The element size that every pitch suits.
+const ELEMENT_SIZE: c_uint = 4;
+
+/// Writes NULL, so that a failure leaves it (recorded), then what `allocate` gives unless `empty`.
+fn allocate(to: *mut *mut c_void, empty: bool, allocate: impl FnOnce(&mut u64) -> Result<()>) -> Result<()> {
     conv::write(to, core::ptr::null_mut())?;
-    if empty {
-        return Ok(());
+    let mut address = 0;
+    if !empty {
+        allocate(&mut address)?;
     }
-    conv::write(to, core::ptr::with_exposed_provenance_mut(allocate()?.base as usize))
+    conv::write(to, core::ptr::with_exposed_provenance_mut(address as usize))
+}
+
+/// Allocates rows of device memory; gives the pitch.
+fn allocate_pitched(address: &mut u64, width: usize, rows: usize) -> Result<usize> {
+    let mut pitch = 0;
+    hooked::cuMemAllocPitch_v2(address, &raw mut pitch, width, rows, ELEMENT_SIZE)?;
+    Ok(pitch)
 }
 
 fn allocate_host(to: *mut *mut c_void, size: usize, flags: c_uint) -> Result<()> {
     let context = context::runtime_current()?;
-    allocate(to, size == 0, || memory::host::allocate(context, size, flags))
+    allocate(to, size == 0, |address| {
+        *address = memory::host::allocate(context, size, flags)?.base;
+        Ok(())
+    })
 }
 
 runtime! {
     /// CUDA Runtime API, Memory Management: `cudaMalloc`. Size 0 gives NULL.
     fn cudaMalloc(address: *mut *mut c_void, size: usize) {
-        let context = context::runtime_current()?;
-        allocate(address, size == 0, || memory::allocate(context, size))
+        context::runtime_current()?;
+        allocate(address, size == 0, |block| hooked::cuMemAlloc_v2(block, size))
     }
 
     /// CUDA Runtime API, Memory Management: `cudaMallocManaged`. Size 0 gives NULL.
     fn cudaMallocManaged(address: *mut *mut c_void, size: usize, flags: c_uint) {
-        let context = context::runtime_current()?;
+        context::runtime_current()?;
         if address.is_null() {
             return Err(Error::INVALID_VALUE);
         }
         memory::managed::check_flags(flags)?;
-        allocate(address, size == 0, || memory::managed::allocate(context, size, flags))
+        allocate(address, size == 0, |block| hooked::cuMemAllocManaged(block, size, flags))
     }
 
     /// CUDA Runtime API, Memory Management: `cudaFree`. NULL is fine, and activates the context.
     fn cudaFree(address: *mut c_void) {
         context::runtime_current()?;
-        if address.is_null() { Ok(()) } else { memory::free(address.addr() as u64) }
+        if address.is_null() { Ok(()) } else { hooked::cuMemFree_v2(address.addr() as u64) }
     }
 
     /// CUDA Runtime API, Memory Management: `cudaMallocPitch`. An empty area gives NULL and pitch 0.
     fn cudaMallocPitch(address: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize) {
-        let context = context::runtime_current()?;
+        context::runtime_current()?;
         if address.is_null() || pitch.is_null() {
             return Err(Error::INVALID_VALUE);
         }
         let mut row = 0;
-        let result = allocate(address, width == 0 || height == 0, || {
-            let (block, bytes) = memory::allocate_pitched(context, width, height)?;
-            row = bytes;
-            Ok(block)
+        let result = allocate(address, width == 0 || height == 0, |block| {
+            row = allocate_pitched(block, width, height)?;
+            Ok(())
         });
         result.and_then(|()| conv::write(pitch, row))
     }
 
     /// CUDA Runtime API, Memory Management: `cudaMalloc3D`. An empty volume gives NULL and pitch 0.
     fn cudaMalloc3D(result: *mut cudaPitchedPtr, extent: cudaExtent) {
-        let context = context::runtime_current()?;
+        context::runtime_current()?;
         let cudaExtent { width, height, depth } = extent;
         if result.is_null() {
             return Err(Error::INVALID_VALUE);
@@ -69,9 +83,9 @@ runtime! {
         let rows = height.checked_mul(depth).ok_or(Error::INVALID_VALUE)?;
         let mut volume = cudaPitchedPtr { ptr: core::ptr::null_mut(), pitch: 0, xsize: width, ysize: height };
         if width != 0 && rows != 0 {
-            let (block, pitch) = memory::allocate_pitched(context, width, rows)?;
-            volume.ptr = core::ptr::with_exposed_provenance_mut(block.base as usize);
-            volume.pitch = pitch;
+            let mut block = 0;
+            volume.pitch = allocate_pitched(&mut block, width, rows)?;
+            volume.ptr = core::ptr::with_exposed_provenance_mut(block as usize);
         }
         conv::write(result, volume)
     }
@@ -97,7 +111,7 @@ runtime! {
     /// CUDA Runtime API, Memory Management: `cudaFreeHost`. NULL is fine.
     fn cudaFreeHost(address: *mut c_void) {
         context::runtime_current()?;
-        if address.is_null() { Ok(()) } else { memory::host::free(address.addr() as u64) }
+        if address.is_null() { Ok(()) } else { hooked::cuMemFreeHost(address) }
     }
 
     /// CUDA Runtime API, Memory Management: `cudaHostRegister`.

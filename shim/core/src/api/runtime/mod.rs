@@ -7,6 +7,7 @@ mod error;
 mod event;
 mod execution;
 mod graph;
+mod hooked;
 mod library;
 mod memcpy;
 mod memory;

@@ -1,10 +1,12 @@
 //! Memory Management: symbols, that is, `__device__` and `__constant__` variables.
 
 use core::ffi::c_void;
+use std::ffi::CString;
 
+use super::hooked;
 use super::memcpy::own;
 use super::stream::resolve;
-use crate::abi::{Error, Result, conv, cudaMemcpyKind, cudaStream_t};
+use crate::abi::{CUlibrary, Error, Result, conv, cudaMemcpyKind, cudaStream_t};
 use crate::api::driver::{ACROSS, DOWN, UNIFIED, UP, linear};
 use crate::device::context;
 use crate::module::registration;
@@ -69,7 +71,12 @@ fn from(
 runtime! {
     /// CUDA Runtime API, Memory Management: `cudaGetSymbolAddress`.
     fn cudaGetSymbolAddress(address: *mut *mut c_void, symbol: *const c_void) {
-        let (at, _) = locate(symbol)?;
+        locate(symbol)?;
+        let variable = registration::variable(symbol as usize).ok_or(Error::INVALID_SYMBOL)?;
+        let name = CString::new(variable.name()).map_err(|_| Error::INVALID_SYMBOL)?;
+        // Whoever hooks the driver learns of the variable before its address is used.
+        let (mut at, mut size) = (0, 0);
+        hooked::cuLibraryGetGlobal(&mut at, &mut size, variable.library() as CUlibrary, name.as_ptr())?;
         conv::write(address, at as *mut c_void)
     }
 
