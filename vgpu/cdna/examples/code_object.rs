@@ -6,7 +6,7 @@
 //! ```
 //!
 //! After target, file, kernel, work-group size and number of work-groups come the arguments: `TYPE:VALUE`, or a buffer
-//! `zero:TYPExN`, `iota:TYPExN`, `hash:TYPExN`. Types are u32, i32, f32, u64, f64.
+//! `zero:TYPExN`, `iota:TYPExN`, `hash:TYPExN`, or `lds:BYTES` of dynamic LDS. Types are u32, i32, f32, u64, f64.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .ok_or_else(|| format!("no symbol {name}"))?;
     let at = symbol.st_value as usize;
     let word = |o: usize| u32::from_le_bytes(image[at + o..at + o + 4].try_into().expect("four bytes"));
-    let (lds, scratch) = (word(0), word(4));
+    let (mut lds, scratch) = (word(0).next_multiple_of(16), word(4));
     machine.map(CODE, &image, true, true);
 
     let mut kernarg = Vec::new();
@@ -74,6 +74,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             "f32" => put(&mut kernarg, &what.parse::<f32>()?.to_le_bytes()),
             "u64" => put(&mut kernarg, &what.parse::<u64>()?.to_le_bytes()),
             "f64" => put(&mut kernarg, &what.parse::<f64>()?.to_le_bytes()),
+            "lds" => {
+                put(&mut kernarg, &lds.to_le_bytes());
+                lds += what.parse::<u32>()?.next_multiple_of(16);
+            }
             _ => {
                 let (ty, n) = what.split_once('x').ok_or("buffer without length")?;
                 let mut data = Vec::new();
@@ -101,9 +105,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    kernarg.resize(kernarg.len().next_multiple_of(8) + 256, 0);
-    machine.map(KERNARG, &kernarg, false, false);
+    // Implicit arguments of code object version 5: work-group counts, sizes, remainders, then offsets, dimensions.
     let (size, groups) = (size.parse::<u32>()?, groups.parse::<u32>()?);
+    kernarg.resize(kernarg.len().next_multiple_of(8), 0);
+    let mut implicit = vec![0u8; 256];
+    for (at, v) in [(0, groups), (4, 1), (8, 1), (12, size | 1 << 16), (16, 1), (64, 1)] {
+        implicit[at..at + 4].copy_from_slice(&v.to_le_bytes());
+    }
+    kernarg.extend(implicit);
+    machine.map(KERNARG, &kernarg, false, false);
     // The dispatch packet's header, sizes and segments: kernels read them for get_local_size.
     let packet = [
         1 << 16,
