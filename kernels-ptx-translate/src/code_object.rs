@@ -87,10 +87,9 @@ pub fn check(bytes: &[u8], target: Target) -> Result<Facts, TranslateError> {
         if undefined && (symbol.st_type() != sym::STT_NOTYPE || used.binary_search(&index).is_ok()) {
             return refuse(format!("undefined symbol {name}"));
         }
-        if let Some(kernel) = name.strip_suffix(".kd") {
-            if symbol.st_type() == sym::STT_OBJECT && symbol.st_size == DESCRIPTOR as u64 {
-                kernels.push((kernel, symbol.st_value));
-            }
+        let is_descriptor = symbol.st_type() == sym::STT_OBJECT && symbol.st_size == DESCRIPTOR as u64;
+        if let Some(kernel) = name.strip_suffix(".kd").filter(|_| is_descriptor) {
+            kernels.push((kernel, symbol.st_value));
         }
     }
     let [(kernel, address)] = kernels[..] else {
@@ -142,24 +141,15 @@ fn check_segments(elf: &Elf<'_>, length: u64) -> Result<(), TranslateError> {
             return refuse("a segment is writable and executable");
         }
     }
-    let relocations = elf
-        .dynrelas
-        .iter()
-        .chain(elf.pltrelocs.iter())
-        .chain(elf.dynrels.iter());
-    for relocation in relocations {
+    for relocation in relocations(elf) {
         if elf.dynsyms.get(relocation.r_sym).is_none() {
             return refuse("a relocation names no symbol");
         }
     }
-    if let Some(dynamic) = &elf.dynamic {
-        if dynamic
-            .dyns
-            .iter()
-            .any(|d| d.d_tag == dynamic::DT_NEEDED || d.d_tag == dynamic::DT_TEXTREL)
-        {
-            return refuse("it needs another library or relocates its code");
-        }
+    let unwanted = [dynamic::DT_NEEDED, dynamic::DT_TEXTREL];
+    let dynamic = elf.dynamic.iter().flat_map(|d| &d.dyns);
+    if dynamic.into_iter().any(|d| unwanted.contains(&d.d_tag)) {
+        return refuse("it needs another library or relocates its code");
     }
     Ok(())
 }

@@ -191,8 +191,8 @@ impl Comgr {
         let mut text = std::ptr::null();
         // SAFETY: a valid pointer; comgr returns a static string.
         let known = unsafe { (self.functions.status_string)(status, &mut text) } == 0 && !text.is_null();
-        // SAFETY: comgr returned a NUL-terminated static string.
         let text = if known {
+            // SAFETY: comgr returned a NUL-terminated static string.
             unsafe { CStr::from_ptr(text) }.to_string_lossy()
         } else {
             "unknown status".into()
@@ -270,8 +270,8 @@ impl<'c> Set<'c> {
         let f = &self.comgr.functions;
         let mut data = Handle(0);
         // SAFETY: a valid pointer.
-        self.comgr
-            .check("create_data", unsafe { (f.create_data)(DATA_BC, &mut data) })?;
+        let status = unsafe { (f.create_data)(DATA_BC, &mut data) };
+        self.comgr.check("create_data", status)?;
         // SAFETY: the data object is live, comgr copies the bytes and the name; the set takes its own reference, so
         // ours is released whatever happened.
         let status = unsafe {
@@ -294,8 +294,8 @@ impl<'c> Set<'c> {
         let output = Set::new(self.comgr)?;
         let mut info = Handle(0);
         // SAFETY: a valid pointer.
-        self.comgr
-            .check("create_action_info", unsafe { (f.create_action_info)(&mut info) })?;
+        let status = unsafe { (f.create_action_info)(&mut info) };
+        self.comgr.check("create_action_info", status)?;
         let options: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
         // SAFETY: all handles are live; the strings outlive the calls, which copy them.
         let status = unsafe {

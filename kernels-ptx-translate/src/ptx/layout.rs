@@ -187,7 +187,31 @@ pub struct Reachable {
     pub variables: Vec<VarId>,
 }
 
-/// Follows calls and addresses from `root`.
+/// Functions whose address is stored or passed anywhere in the module: where an indirect call may lead. No kernels.
+pub fn address_taken(module: &Module<'_>) -> Vec<FuncId> {
+    let mut taken = HashSet::new();
+    let mut visit = |symbol: Symbol| {
+        if let Symbol::Function(id) = symbol {
+            taken.insert(id);
+        }
+    };
+    for body in module.functions.iter().filter_map(|f| f.body.as_ref()) {
+        for statement in &body.statements {
+            if let Statement::Instruction(instruction) = statement {
+                instruction.operands.iter().for_each(|o| operand_symbols(o, &mut visit));
+            }
+        }
+    }
+    for init in module.variables.iter().filter_map(|v| v.init.as_ref()) {
+        init.addresses.iter().for_each(|a| visit(a.target));
+    }
+    let mut taken: Vec<_> = taken.into_iter().filter(|&id| !module.function(id).is_entry).collect();
+    taken.sort_unstable();
+    taken
+}
+
+/// Follows calls and addresses from `root`. An indirect call without a list of its targets may lead to any function
+/// whose address is [taken](address_taken).
 pub fn reachable(module: &Module<'_>, root: FuncId) -> Reachable {
     let mut seen_functions = HashSet::from([root]);
     let mut seen_variables = HashSet::new();
@@ -196,6 +220,7 @@ pub fn reachable(module: &Module<'_>, root: FuncId) -> Reachable {
         variables: Vec::new(),
     };
     let mut next = 0;
+    let mut indirect = false;
     while next < found.functions.len() {
         let function = module.function(found.functions[next]);
         next += 1;
@@ -223,6 +248,14 @@ pub fn reachable(module: &Module<'_>, root: FuncId) -> Reachable {
             instruction.operands.iter().for_each(|o| operand_symbols(o, &mut visit));
             if let Some(call) = &instruction.call {
                 operand_symbols(&call.callee, &mut visit);
+                let label = call.targets.map(|l| &body.label(l).kind);
+                let unlisted =
+                    matches!(call.callee, Operand::Register(_)) && !matches!(label, Some(LabelKind::CallTargets(_)));
+                if unlisted && !std::mem::replace(&mut indirect, true) {
+                    address_taken(module)
+                        .into_iter()
+                        .for_each(|id| visit(Symbol::Function(id)));
+                }
                 call.returns
                     .iter()
                     .chain(&call.arguments)

@@ -129,7 +129,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token and the line where it starts.
-    pub fn next(&mut self) -> Result<(Token<'a>, u32), TranslateError> {
+    pub fn token(&mut self) -> Result<(Token<'a>, u32), TranslateError> {
         self.skip_blank()?;
         let line = self.line;
         let start = self.at;
@@ -291,7 +291,7 @@ mod tests {
         let mut lexer = Lexer::new(text);
         let mut out = Vec::new();
         loop {
-            match lexer.next().unwrap().0 {
+            match lexer.token().unwrap().0 {
                 Token::End => return out,
                 token => out.push(token),
             }
@@ -333,7 +333,7 @@ mod tests {
             "1.5e",
             "1.5x",
         ] {
-            assert!(Lexer::new(text).next().is_err(), "{text}");
+            assert!(Lexer::new(text).token().is_err(), "{text}");
         }
     }
 
@@ -366,10 +366,10 @@ mod tests {
     #[test]
     fn comments_and_strings_keep_the_line_count() {
         let mut lexer = Lexer::new("/* a\nb */ // c\n \"x\\\"\ny\" z");
-        assert_eq!(lexer.next().unwrap(), (Token::Str("x\\\"\ny"), 3));
-        assert_eq!(lexer.next().unwrap(), (Token::Ident("z"), 4));
-        assert!(Lexer::new("/* open").next().is_err());
-        assert!(Lexer::new("\"open\\").next().is_err());
-        assert!(Lexer::new("\u{e9}").next().is_err());
+        assert_eq!(lexer.token().unwrap(), (Token::Str("x\\\"\ny"), 3));
+        assert_eq!(lexer.token().unwrap(), (Token::Ident("z"), 4));
+        assert!(Lexer::new("/* open").token().is_err());
+        assert!(Lexer::new("\"open\\").token().is_err());
+        assert!(Lexer::new("\u{e9}").token().is_err());
     }
 }

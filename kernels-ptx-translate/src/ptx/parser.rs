@@ -67,7 +67,7 @@ pub fn parse(text: &str) -> Result<Module<'_>, TranslateError> {
 impl<'a> Parser<'a> {
     /// Takes the next token.
     pub(super) fn bump(&mut self) -> Result<(), TranslateError> {
-        (self.token, self.line) = self.lexer.next()?;
+        (self.token, self.line) = self.lexer.token()?;
         Ok(())
     }
 
