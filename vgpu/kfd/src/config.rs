@@ -48,6 +48,11 @@ pub const VARIABLES: &[Variable] = &[
         doc: "File prefix: each process that opens a GPU writes PREFIX<pid>.tsv when its queues fall idle and at exit.",
     },
     Variable {
+        name: "VGPU_ULP",
+        default: "exact",
+        doc: "exact: approximate instructions round correctly. hostile: they are off within their documented bound.",
+    },
+    Variable {
         name: "VGPU_LOG",
         default: "error",
         doc: "Lines on stderr: off, error, warn, info, debug or trace.",
@@ -85,6 +90,8 @@ pub struct Config {
     pub root: PathBuf,
     /// Where counters go, if anywhere.
     pub counters: Option<PathBuf>,
+    /// Approximate instructions are to be off within their documented bound.
+    pub hostile_ulp: bool,
 }
 
 /// A variable that cannot be understood.
@@ -156,6 +163,17 @@ impl Config {
                 _ => None,
             },
         )?;
+        let hostile_ulp = parse(
+            "VGPU_ULP",
+            text("VGPU_ULP"),
+            false,
+            "exact or hostile",
+            |s| match s {
+                "exact" => Some(false),
+                "hostile" => Some(true),
+                _ => None,
+            },
+        )?;
         if gpus == 0 {
             return Ok(None);
         }
@@ -168,6 +186,7 @@ impl Config {
             },
             root: set("VGPU_ROOT").map_or_else(default_root, PathBuf::from),
             counters: set("VGPU_COUNTERS").map(PathBuf::from),
+            hostile_ulp,
         }))
     }
 }

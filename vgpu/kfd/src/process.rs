@@ -187,6 +187,7 @@ impl Process {
     }
 
     fn new(config: Config, parent: Option<&'static Self>) -> io::Result<Self> {
+        cdna::alu::ulp::set_hostile(config.hostile_ulp);
         let machine = config.machine;
         let shared = Shared::attach(&config.root, &machine, |root| sysfs::write_tree(root, &machine))?;
         let kfd = os::memfd(c"vgpu-kfd")?;
