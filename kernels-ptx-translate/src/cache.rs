@@ -227,6 +227,14 @@ impl Cache {
         (entries.iter().map(|e| e.size).sum(), entries.len())
     }
 
+    /// Removes every entry; how many there were.
+    pub fn clear(&self) -> usize {
+        self.entries()
+            .iter()
+            .filter(|entry| std::fs::remove_file(&entry.path).is_ok())
+            .count()
+    }
+
     fn entries(&self) -> Vec<Entry> {
         let root = PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
         let mut entries = Vec::new();
@@ -474,6 +482,8 @@ mod tests {
         assert!(bytes <= 64 << 10, "{bytes}");
         assert!(cache.get(&Key::of([&0u32.to_le_bytes()[..]])).is_none());
         assert!(cache.get(&Key::of([&63u32.to_le_bytes()[..]])).is_some());
+        assert!(cache.clear() > 0);
+        assert_eq!(cache.usage(), (0, 0));
     }
 
     #[test]

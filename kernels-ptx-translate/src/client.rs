@@ -337,7 +337,7 @@ impl Worker {
         command.arg("--serve").env_clear();
         // No LD_PRELOAD, no LD_LIBRARY_PATH: the worker must not come under what the application runs under.
         for name in ["TMPDIR", "ROCM_PATH"] {
-            if let Some(value) = std::env::var_os(name) {
+            if let Some(value) = std::env::var_os(name).filter(|v| Path::new(v).is_dir()) {
                 command.env(name, value);
             }
         }
@@ -449,5 +449,5 @@ fn anonymous_file() -> io::Result<File> {
 /// How long a worker may take to leave the application's process tree.
 const DETACH: Duration = Duration::from_secs(20);
 
-/// How long a worker without work lives.
-pub const IDLE: Duration = Duration::from_secs(60);
+/// How long a worker without work lives: with LLVM loaded it holds some 100 MiB, and a node may run many ranks.
+pub const IDLE: Duration = Duration::from_secs(10);

@@ -131,6 +131,76 @@ fn a_second_process_finds_the_kernel_in_the_cache_without_a_worker() {
 }
 
 #[test]
+fn ranks_that_start_together_compile_a_kernel_once() {
+    let scratch = Scratch::new("together");
+    let starts = scratch.0.join("starts");
+    let real = env!("CARGO_BIN_EXE_regauge-ptx-worker");
+    let worker = scratch.script(&format!("echo started >> {}; exec {real} \"$@\"", starts.display()));
+    // Clients of their own, as ranks have: only the folder is shared.
+    let ranks: Vec<_> = (0..6)
+        .map(|_| {
+            let config = Config {
+                cache: Some(scratch.0.join("cache")),
+                ..config(&worker)
+            };
+            std::thread::spawn(move || Client::new(config).compile(PTX, &request("k_store")).unwrap())
+        })
+        .collect();
+    let kernels: Vec<_> = ranks.into_iter().map(|rank| rank.join().unwrap()).collect();
+    assert!(kernels.windows(2).all(|pair| pair[0] == pair[1]));
+    assert_eq!(std::fs::read_to_string(starts).unwrap(), "started\n");
+}
+
+#[test]
+fn the_worker_ends_with_its_client_even_while_it_compiles() {
+    let scratch = Scratch::new("ends");
+    // A copy of its own, so that its processes can be told from other tests'.
+    let worker = scratch.0.join("worker");
+    std::fs::copy(env!("CARGO_BIN_EXE_regauge-ptx-worker"), &worker).unwrap();
+    let mut large = String::from(
+        ".version 7.8\n.target sm_70\n.visible .entry big(.param .u64 p)\n{ .reg .b64 %d; .reg .f64 %f<9>;\nld.param.u64 %d, [p];\n",
+    );
+    for n in 0..20_000 {
+        let (a, b) = (n % 8, (n * 5 + 1) % 8);
+        large += &format!(
+            "ld.f64 %f{a}, [%d+{}]; fma.rn.f64 %f{b}, %f{a}, %f{b}, %f{a}; st.f64 [%d+{}], %f{b};\n",
+            n * 8,
+            n * 16
+        );
+    }
+    large += "ret; }";
+    let client = Client::new(Config {
+        timeout: Duration::from_millis(1500),
+        ..config(&worker)
+    });
+    let error = client
+        .compile(
+            large.as_bytes(),
+            &CompileRequest {
+                opt_level: 3,
+                ..request("big")
+            },
+        )
+        .unwrap_err();
+    assert!(
+        matches!(&error, TranslateError::Compiler(text) if text.contains("too long")),
+        "{error}"
+    );
+    let gone = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        processes
+            .filter(|p| std::fs::read_link(p.path().join("exe")).is_ok_and(|exe| exe == worker))
+            .count()
+            == 0
+    };
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !gone() {
+        assert!(Instant::now() < deadline, "the worker is still there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
 fn a_worker_that_dies_fails_its_request_and_says_why() {
     let scratch = Scratch::new("dies");
     let client = Client::new(config(scratch.script("echo LLVM ERROR: no such luck >&2; exit 1")));
