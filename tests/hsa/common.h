@@ -3,6 +3,8 @@
 
 #include <hsa/hsa.h>
 #include <hsa/hsa_ext_amd.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -170,4 +172,32 @@ static inline uint16_t packet_header(int type)
 {
     return (uint16_t)(type << HSA_PACKET_HEADER_TYPE | HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
                       HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE);
+}
+
+static sigjmp_buf touch_back;
+
+static inline void touch_failed(int number)
+{
+    siglongjmp(touch_back, number);
+}
+
+// Loads and stores a byte. Returns 0, or the signal that it raised.
+static inline int touch(volatile char *byte)
+{
+    struct sigaction action = {.sa_handler = touch_failed}, segv, bus;
+    sigaction(SIGSEGV, &action, &segv);
+    sigaction(SIGBUS, &action, &bus);
+    int number = sigsetjmp(touch_back, 1);
+    if (!number) *byte = *byte;
+    sigaction(SIGSEGV, &segv, NULL);
+    sigaction(SIGBUS, &bus, NULL);
+    return number;
+}
+
+// Whether the host may address device memory (a large BAR).
+static inline bool large_bar(const struct machine *m)
+{
+    hsa_amd_memory_pool_access_t access;
+    CHECK(hsa_amd_agent_memory_pool_get_info(m->cpu, m->gpu[0].vram, HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, &access));
+    return access != HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED;
 }

@@ -62,6 +62,7 @@ static int child(int in)
     char *host = host_alloc(&m, SIZE);
     copy(host, m.cpu, there, gpu, SIZE);
     pattern_check(host, SIZE, 1, "the exporter's bytes");
+    EXPECT((touch(there) == 0) == large_bar(&m), "the host to reach imported memory with a large BAR only");
     pattern_fill(host, SIZE, 2);
     copy(there, gpu, host, m.cpu, SIZE);
     cross_memory(&offer);
@@ -97,6 +98,7 @@ int main(int argc, char **argv)
     pattern_fill(offer.host, HOST_SIZE, 77);
     pattern_fill(host, SIZE, 1);
     copy(offer.device, gpu, host, m.cpu, SIZE);
+    EXPECT((touch(offer.device) == 0) == large_bar(&m), "the host to reach device memory with a large BAR only");
     CHECK(hsa_amd_ipc_memory_create(offer.device, SIZE, &offer.live));
     EXPECT(write(pipe_[1], &offer, sizeof offer) == sizeof offer, "the offer to be sent");
 

@@ -25,6 +25,20 @@ static int count(void)
     return n;
 }
 
+// The driver's own count, where ROCr passes it on (6.x: HSA_AMD_AGENT_INFO_MEMORY_AVAIL).
+static void available(void)
+{
+    enum { MEMORY_AVAILABLE = 0xA015 };
+    uint64_t before, during, after;
+    void *chunk;
+    if (hsa_agent_get_info(m.gpu[0].agent, (hsa_agent_info_t)MEMORY_AVAILABLE, &before) != HSA_STATUS_SUCCESS) return;
+    CHECK(hsa_amd_memory_pool_allocate(m.gpu[0].vram, CHUNK, 0, &chunk));
+    CHECK(hsa_agent_get_info(m.gpu[0].agent, (hsa_agent_info_t)MEMORY_AVAILABLE, &during));
+    CHECK(hsa_amd_memory_pool_free(chunk));
+    CHECK(hsa_agent_get_info(m.gpu[0].agent, (hsa_agent_info_t)MEMORY_AVAILABLE, &after));
+    EXPECT(before - during == CHUNK && after == before, "%d bytes less and back; %lu, %lu, %lu", CHUNK, before, during, after);
+}
+
 int main(int argc, char **argv)
 {
     static void *chunks[MOST];
@@ -41,6 +55,7 @@ int main(int argc, char **argv)
     m = machine_start(1);
     size_t size;
     CHECK(hsa_amd_memory_pool_get_info(m.gpu[0].vram, HSA_AMD_MEMORY_POOL_INFO_SIZE, &size));
+    available();
     int all = count();
     EXPECT(all > 0 && (size_t)all <= size / CHUNK && (size_t)all >= size / CHUNK - 2, "%zu chunks, there are %d", size / CHUNK, all);
     EXPECT(count() == all, "the same again after freeing them");

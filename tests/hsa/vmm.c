@@ -148,6 +148,20 @@ int main(int argc, char **argv)
     copy(host, m.cpu, va, gpu, SIZE);
     pattern_check(host, SIZE, 2, "the importer's bytes");
 
+    // A peer may use it, too.
+    if (m.gpus > 1) {
+        vmem_access peers[2] = {{READ_WRITE, gpu}, {READ_WRITE, m.gpu[1].agent}};
+        CHECK(vmem.set_access(alias, SIZE, peers, 2));
+        hsa_agent_t both[2] = {gpu, m.gpu[1].agent};
+        char *other = device_alloc(&m.gpu[1], SIZE);
+        CHECK(hsa_amd_agents_allow_access(2, both, NULL, other));
+        copy(other, m.gpu[1].agent, alias, gpu, SIZE);
+        memset(host, 0, SIZE);
+        copy(host, m.cpu, other, m.gpu[1].agent, SIZE);
+        pattern_check(host, SIZE, 2, "the peer's copy");
+        CHECK(hsa_amd_memory_pool_free(other));
+    }
+
     // The host may look at it when it is given access.
     vmem_access access = {READ_WRITE, m.cpu};
     CHECK(vmem.set_access(va, SIZE, &access, 1));

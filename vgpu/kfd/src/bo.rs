@@ -96,13 +96,6 @@ impl Buffers {
         self.by_handle.get(&handle)
     }
 
-    /// An imported device buffer at exactly this address.
-    pub fn imported_at(&self, va: u64) -> Option<&Buffer> {
-        self.by_handle
-            .values()
-            .find(|buffer| buffer.imported && buffer.va == va && buffer.flags & mem::VRAM != 0)
-    }
-
     /// Counts a hold of this process on a shared entry that [`Shared`](crate::shared::Shared) knows of.
     pub fn hold(&mut self, extent: ExtentRef) {
         *self.holds.entry(extent).or_insert(0) += 1;

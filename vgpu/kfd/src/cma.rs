@@ -27,9 +27,15 @@ struct View {
     seen: Mutex<HashMap<i32, Seen>>,
 }
 
+/// A counter that changed this many nanoseconds ago may still announce a mapping that is being made.
+const SETTLED: u64 = 100_000_000;
+
 /// What was read of a process.
 struct Seen {
+    /// The mapping counter before the maps were read.
     mappings: u64,
+    /// When they were read, in nanoseconds of the monotonic clock.
+    at: u64,
     ranges: Vec<(u64, u64)>,
 }
 
@@ -57,14 +63,17 @@ fn view() -> Option<&'static View> {
 impl View {
     /// The first byte of `start..start+len` that is device memory in process `pid`.
     fn first_device_byte(&self, pid: i32, ranges: &[(u64, u64)]) -> Option<(usize, u64)> {
-        let mappings = self.viewer.mappings(pid)?;
+        let (mappings, mapped_at) = self.viewer.mappings(pid)?;
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let stale = seen.get(&pid).is_none_or(|seen| seen.mappings != mappings);
+        let current = |seen: &Seen| seen.mappings == mappings && seen.at > mapped_at + SETTLED;
+        let stale = !seen.get(&pid).is_some_and(current);
         if stale {
+            let at = os::clock_ns(libc::CLOCK_MONOTONIC);
             seen.insert(
                 pid,
                 Seen {
                     mappings,
+                    at,
                     ranges: self.read(pid),
                 },
             );
@@ -76,7 +85,14 @@ impl View {
         // A refusal must rest on what is mapped now: unmapping is not counted.
         let now = self.read(pid);
         let hit = first_overlap(&now, ranges);
-        seen.insert(pid, Seen { mappings, ranges: now });
+        seen.insert(
+            pid,
+            Seen {
+                mappings,
+                at: os::clock_ns(libc::CLOCK_MONOTONIC),
+                ranges: now,
+            },
+        );
         hit
     }
 

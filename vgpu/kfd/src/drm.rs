@@ -86,6 +86,7 @@ pub unsafe fn ioctl(process: &'static Process, node: usize, request: Request, ar
                     return Err(libc::EINVAL);
                 }
                 args.handle_or_offset = object.offset;
+                process.shared.own_slot().note_mapping();
                 Ok(())
             }
             drm::AMDGPU_GEM_METADATA => Ok(()),

@@ -9,7 +9,7 @@ use std::{
     ffi::{CStr, c_char, c_int, c_long, c_void},
     mem::transmute,
     os::fd::RawFd,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use crate::{
@@ -430,26 +430,33 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_long, argument: *mut c_void
     }
 }
 
+type Mmap = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void;
+
+/// The next `mmap`, libc's own: memory hooks (UCX) patch its code and must see every mapping. `None` while it is being
+/// looked up: an allocator's first `mmap` may come from within.
+fn next_mmap() -> Option<Mmap> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static LOOKING: AtomicBool = AtomicBool::new(false);
+    if NEXT.load(Ordering::Relaxed) == 0 && LOOKING.swap(true, Ordering::AcqRel) {
+        return None;
+    }
+    let address = next(&NEXT, c"mmap");
+    LOOKING.store(false, Ordering::Release);
+    // SAFETY: a function of that type.
+    (address != 0).then(|| unsafe { transmute::<usize, Mmap>(address) })
+}
+
 /// # Safety
 /// As for `mmap`.
 unsafe fn map(address: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void {
-    let (mut prot, mut fd, mut offset) = (prot, fd, offset);
+    let (mut fd, mut offset) = (fd, offset);
     let mut device = false;
     if fd >= 0
         && flags & libc::MAP_ANONYMOUS == 0
         && let Some(process) = Process::current()
     {
         match device_of(fd) {
-            Device::Render(_) => {
-                device = true;
-                // libhsakmt maps IPC imports for reading and writing whatever the heap; with a small BAR the card has
-                // nothing to map there. (Its own allocations it maps without access, as it should.)
-                let small = !process.large_bar() && process.shared.layout().is_vram(offset as u64);
-                if small && flags & libc::MAP_FIXED != 0 && process.buffers().imported_at(address as u64).is_some() {
-                    prot = libc::PROT_NONE;
-                }
-            }
-            Device::Kfd(_) => device = true,
+            Device::Render(_) | Device::Kfd(_) => device = true,
             // A dma-buf mapped by the host shows the buffer, not the header that stands for it.
             Device::Other => {
                 if let Some((file, start)) = dmabuf::backing(process, fd) {
@@ -458,33 +465,30 @@ unsafe fn map(address: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c
             }
         }
     }
-    // Through libc's own function where there is one: memory hooks (UCX) patch its code and must see every mapping.
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    type Mmap = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void;
-    let result = match next(&NEXT, c"mmap") {
-        0 => {
-            let args = [
-                address as usize,
-                len,
-                prot as usize,
-                flags as usize,
-                fd as usize,
-                offset as usize,
-            ];
-            // SAFETY: the caller's contract.
-            unsafe { os::raw(libc::SYS_mmap, args) }
+    // SAFETY: the caller's contract; the next definition is libc's or that of another interposer.
+    let result = unsafe {
+        match next_mmap() {
+            Some(mmap) => mmap(address, len, prot, flags, fd, offset),
+            None => {
+                let args = [
+                    address as usize,
+                    len,
+                    prot as usize,
+                    flags as usize,
+                    fd as usize,
+                    offset as usize,
+                ];
+                os::raw(libc::SYS_mmap, args) as *mut c_void
+            }
         }
-        // SAFETY: libc's `mmap` has that type; the caller's contract.
-        libc => unsafe { transmute::<usize, Mmap>(libc)(address, len, prot, flags, fd, offset) as isize },
     };
     if device
-        && result != -1
+        && result != libc::MAP_FAILED
         && let Some(process) = Process::current()
     {
-        // After the fact: whoever reads our maps when it sees the new count finds the mapping.
-        process.shared.own_slot().mappings.fetch_add(1, Ordering::Release);
+        process.shared.own_slot().note_mapping();
     }
-    result as *mut c_void
+    result
 }
 
 /// libc's `mmap`.

@@ -266,6 +266,7 @@ fn alloc_memory(process: &Process, args: &mut abi::AllocMemory) -> Answer {
         return Err(libc::EINVAL);
     };
     args.mmap_offset = mmap_offset;
+    process.shared.own_slot().note_mapping();
     let mut buffers = process.buffers();
     if let Backing::Extent { extent, .. } = backing {
         buffers.hold(extent);
@@ -389,7 +390,15 @@ fn ipc_import(process: &Process, args: &mut abi::IpcImport) -> Answer {
     let imported = dmabuf::hold(process, &mut buffers, &mut guard, extent)?;
     drop(guard);
     args.handle = import(&mut buffers, gpu, args.va_addr, &imported);
-    args.mmap_offset = imported.entry.offset;
+    // libhsakmt maps imports for reading and writing whatever the heap. With a small BAR there is nothing to map: past the
+    // end of the file the host finds no memory either (SIGBUS, as from the driver), and 0 would mean "not mappable".
+    let hidden = !process.large_bar() && imported.entry.flags & mem::VRAM != 0;
+    args.mmap_offset = if hidden {
+        process.shared.layout().file_len()
+    } else {
+        imported.entry.offset
+    };
+    process.shared.own_slot().note_mapping();
     args.flags = imported.entry.ipc_flags;
     process.counters.add(&process.counters.ipc_imports, 1);
     Ok(())

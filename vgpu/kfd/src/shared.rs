@@ -16,7 +16,10 @@
 use std::{
     fs, io,
     ops::{Deref, DerefMut},
-    os::fd::{AsRawFd, OwnedFd},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::{DirBuilderExt as _, MetadataExt as _},
+    },
     path::{Path, PathBuf},
     sync::atomic::{AtomicI32, AtomicU64, Ordering},
 };
@@ -37,8 +40,19 @@ pub struct Slot {
     /// Its id, 0 for a free slot. Only an alive lock makes it mean anything.
     pub pid: AtomicI32,
     pad: u32,
-    /// Counts the mappings of device files that the process made; see `cma.rs`.
-    pub mappings: AtomicU64,
+    /// Counts what may have changed the process's mappings of device files; see `cma.rs`.
+    mappings: AtomicU64,
+    /// When it was counted last, in nanoseconds of the monotonic clock.
+    mapped_at: AtomicU64,
+}
+
+impl Slot {
+    /// Notes that the process makes a mapping of a device file, or is about to.
+    pub fn note_mapping(&self) {
+        self.mapped_at
+            .store(os::clock_ns(libc::CLOCK_MONOTONIC), Ordering::Relaxed);
+        self.mappings.fetch_add(1, Ordering::Release);
+    }
 }
 
 #[repr(C)]
@@ -109,8 +123,12 @@ impl Shared {
         config: &MachineConfig,
         prepare: impl FnOnce(&Path) -> io::Result<()>,
     ) -> io::Result<Self> {
-        fs::create_dir_all(root)?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(root)?;
         let root = root.canonicalize()?;
+        // SAFETY: geteuid has no preconditions.
+        if fs::metadata(&root)?.uid() != unsafe { libc::geteuid() } {
+            return Err(io::Error::other(format!("{} belongs to another user", root.display())));
+        }
         let lock = os::open(&root.join("lock"), libc::O_RDWR | libc::O_CREAT, 0o600)?;
         // SAFETY: a descriptor of ours; the lock goes when it is closed at the end of this function.
         os::check(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) })?;
@@ -444,15 +462,18 @@ impl Viewer {
         Some(Self { state, _file: file })
     }
 
-    /// The mapping counter of a process, if it uses this machine.
-    pub fn mappings(&self, pid: i32) -> Option<u64> {
+    /// The mapping counter of a process and when it changed last, if it uses this machine.
+    pub fn mappings(&self, pid: i32) -> Option<(u64, u64)> {
         // SAFETY: mapped for the life of the viewer; these fields are atomics.
         let (magic, slots) = unsafe { (&(*self.state).magic, &(*self.state).slots) };
         if magic.load(Ordering::Acquire) != MAGIC {
             return None;
         }
         let slot = slots.iter().find(|slot| slot.pid.load(Ordering::Acquire) == pid)?;
-        Some(slot.mappings.load(Ordering::Acquire))
+        Some((
+            slot.mappings.load(Ordering::Acquire),
+            slot.mapped_at.load(Ordering::Relaxed),
+        ))
     }
 }
 

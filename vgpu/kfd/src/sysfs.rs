@@ -343,6 +343,7 @@ impl Link {
             ("min_bandwidth", self.min_bandwidth),
             ("max_bandwidth", self.max_bandwidth),
             ("recommended_transfer_size", 0),
+            ("recommended_sdma_engine_id_mask", 0),
             ("flags", 1),
         ])
     }

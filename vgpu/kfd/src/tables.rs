@@ -55,11 +55,6 @@ impl HeapLayout {
             HeapKind::Gtt => (SPREAD * self.memory, 2 * SPREAD * self.memory),
         }
     }
-
-    /// Whether an offset is device memory.
-    pub fn is_vram(self, offset: u64) -> bool {
-        offset < SPREAD * self.memory
-    }
 }
 
 /// The number of a heap of a GPU.
