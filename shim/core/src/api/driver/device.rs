@@ -51,9 +51,14 @@ driver! {
         conv::write(device, device::get(ordinal)?.ordinal)
     }
 
-    /// CUDA Driver API, Device Management: `cuDeviceGetName`. A name that does not fit is cut.
+    /// CUDA Driver API, Device Management: `cuDeviceGetName`. A name that does not fit is cut. Length 0, with which NVIDIA's
+    /// driver overruns the buffer, is refused; a negative one writes nothing (recorded).
     fn cuDeviceGetName(name: *mut c_char, len: c_int, device: CUdevice) {
-        conv::write_string(name, usize::try_from(len).unwrap_or(0), &device::get(device)?.name)
+        let device = device::get(device)?;
+        if len == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        conv::write_string(name, usize::try_from(len).unwrap_or(0), &device.name)
     }
 
     /// CUDA Driver API, Device Management: `cuDeviceGetUuid`.
