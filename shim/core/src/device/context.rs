@@ -415,7 +415,13 @@ pub fn set_default_device(ordinal: i32) {
 
 /// `cudaSetDevice`: activates the device's primary context and makes it current.
 pub fn set_runtime_device(device: &'static Device) -> Result<()> {
-    let context = runtime_primary(device)?;
+    let primary = device.primary_context();
+    // As recorded, an active context can be chosen even after a fault; the next call that uses it reports that.
+    let context = if primary.is_active() && fault::check().is_err() {
+        primary
+    } else {
+        runtime_primary(device)?
+    };
     DEVICE.set(Some(device.ordinal));
     set_current(Some(context));
     Ok(())

@@ -98,14 +98,14 @@ impl Options {
         }
     }
 
-    /// Writes the logs: the failure's text into the error log, nothing into the info log, and both lengths with the NUL (0 for
-    /// an empty log).
-    pub fn report(&self, failure: Option<&Failure>) {
+    /// Writes the logs: the failure's text into the error log, `info` into the info log, and both lengths, as recorded
+    /// without the NUL.
+    pub fn report(&self, failure: Option<&Failure>, info: &str) {
         if let Some(failure) = failure {
             log::debug!("a module was refused with {:?}: {}", failure.error, failure.log);
         }
         self.error_log.write(failure.map_or("", |failure| &failure.log));
-        self.info_log.write("");
+        self.info_log.write(info);
         if !self.wall_time.is_null() {
             // SAFETY: the slot of an option, which stays for the call. The value is a float in the word's low half.
             unsafe { self.wall_time.cast::<f32>().write(0.0) };
@@ -119,11 +119,7 @@ impl Log {
             let _ = conv::write_string(self.buffer, self.size, text);
         }
         if !self.written.is_null() {
-            let written = if text.is_empty() {
-                0
-            } else {
-                (text.len() + 1).min(self.size)
-            };
+            let written = text.len().min(self.size);
             // SAFETY: the slot of an option, which stays for the call.
             unsafe { self.written.write(written as *mut c_void) };
         }
@@ -154,10 +150,10 @@ mod tests {
         ];
         // SAFETY: five options and values.
         let options = unsafe { Options::read(5, names.as_ptr(), values.as_mut_ptr()) }.unwrap();
-        options.report(Some(&Failure::new(Error::INVALID_PTX, "syntax")));
-        assert_eq!((&error[..7], values[1] as usize), (&b"syntax\0"[..], 7));
+        options.report(Some(&Failure::new(Error::INVALID_PTX, "syntax")), "");
+        assert_eq!((&error[..7], values[1] as usize), (&b"syntax\0"[..], 6));
         assert_eq!((info[0], values[3] as usize), (0, 0));
-        options.report(Some(&Failure::new(Error::INVALID_PTX, "longer than the buffer")));
+        options.report(Some(&Failure::new(Error::INVALID_PTX, "longer than the buffer")), "");
         assert_eq!((&error[..], values[1] as usize), (&b"longer than the\0"[..], 16));
     }
 

@@ -196,6 +196,17 @@ impl Module {
         self.data.as_ref().map_or(0, Data::address)
     }
 
+    /// Bytes of its global variables.
+    pub fn global_size(&self) -> u64 {
+        self.code
+            .info
+            .globals
+            .iter()
+            .filter(|global| !global.constant)
+            .map(|global| global.size)
+            .sum()
+    }
+
     /// Bytes of its constants.
     pub fn constant_size(&self) -> u64 {
         self.code

@@ -45,11 +45,17 @@ impl From<TranslateError> for Failure {
             ),
             TranslateError::UnsupportedVersion { line, major, minor } => Self::new(
                 Error::UNSUPPORTED_PTX_VERSION,
-                format!("ptxas application ptx input, line {line}; fatal   : Unsupported .version {major}.{minor}"),
+                format!(
+                    "ptxas application ptx input, line {line}; fatal   : Unsupported .version {major}.{minor}; \
+                     current version is '9.0'"
+                ),
             ),
             TranslateError::InvalidPtx { line, message } => Self::new(
                 Error::INVALID_PTX,
-                format!("ptxas application ptx input, line {line}; error   : {message}\n{ABORTED}"),
+                format!(
+                    "ptxas application ptx input, line {line}; error   : {}\n{ABORTED}",
+                    sentence(&message)
+                ),
             ),
             TranslateError::Unsupported { line, construct } => Self::new(
                 Error::INVALID_PTX,
@@ -68,6 +74,17 @@ impl From<TranslateError> for Failure {
             }
         }
     }
+}
+
+/// `text` with a capital letter first, as ptxas begins its messages.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map(|first| first.to_ascii_uppercase())
+        .into_iter()
+        .chain(letters)
+        .collect()
 }
 
 /// The translator, set up at the first module.

@@ -24,7 +24,11 @@ fn load(out: *mut CUmodule, image: *const c_void, options: &jit::Options) -> Res
         Module::new(code, context).map_err(|error| Failure::new(error, "error   : the module cannot be loaded"))
     };
     let result = loaded();
-    options.report(result.as_ref().err());
+    // What ptxas says first; it goes on with figures of NVIDIA's machine code, which there is none of.
+    let info = result
+        .as_ref()
+        .map(|module| format!("ptxas info    : {} bytes gmem", module.global_size()));
+    options.report(result.as_ref().err(), info.as_deref().unwrap_or(""));
     conv::write(out, result?.handle() as CUmodule)
 }
 
