@@ -11,12 +11,12 @@
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use hsa_sys::*;
 
-use super::signal::SignalRef;
+use super::signal::{Signal, SignalRef};
 use super::{Agent, raw};
 use crate::abi::{Error, Result};
 use crate::stream::fault;
@@ -90,6 +90,24 @@ impl Packet {
         Self::from_bytes(kind | BARRIER_BIT | SYSTEM_SCOPES, 0, &body)
     }
 
+    /// Does nothing, notes the time and counts `completion` down. gfx90a's and gfx942's firmware notes no time for plain
+    /// barriers, but for AMD's own packet that compares a signal. The signal here is always 0, as it must be.
+    pub fn timed_marker(completion: SignalRef) -> Self {
+        let body = hsa_amd_barrier_value_packet_t {
+            signal: satisfied(),
+            cond: HSA_SIGNAL_CONDITION_EQ,
+            mask: -1,
+            completion_signal: completion.0,
+            ..Default::default()
+        };
+        let format = u16::from(HSA_AMD_PACKET_TYPE_BARRIER_VALUE);
+        Self::from_bytes(
+            HSA_PACKET_TYPE_VENDOR_SPECIFIC | BARRIER_BIT | SYSTEM_SCOPES,
+            format,
+            &body,
+        )
+    }
+
     /// Launches a kernel, then counts `completion` down.
     pub fn dispatch(dispatch: &Dispatch, completion: SignalRef) -> Self {
         let body = hsa_kernel_dispatch_packet_t {
@@ -125,6 +143,14 @@ pub enum Priority {
     Normal,
     /// Before them.
     High,
+}
+
+/// A signal that is 0 for ever.
+fn satisfied() -> hsa_signal_t {
+    static ZERO: OnceLock<Option<Signal>> = OnceLock::new();
+    ZERO.get_or_init(|| Signal::new(0).ok())
+        .as_ref()
+        .map_or(NO_SIGNAL, |signal| signal.name().0)
 }
 
 /// A ring of packets on one GPU.

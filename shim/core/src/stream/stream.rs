@@ -49,6 +49,9 @@ pub struct Stream {
     context: Weak<Shared>,
     device: &'static Device,
     destroyed: AtomicBool,
+    /// Held by whoever changes the order: from looking at the tail until it is replaced. A submission may wait for room in
+    /// a ring with it, so questions about the stream take `state` only.
+    turn: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -93,12 +96,17 @@ impl Stream {
             context: Arc::downgrade(context),
             device: context.device,
             destroyed: AtomicBool::new(false),
+            turn: Mutex::new(()),
             state: Mutex::default(),
         })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Unique in the process.
@@ -144,7 +152,8 @@ impl Stream {
         }
     }
 
-    /// Applies the rules of the legacy default stream: adds to the tail what the other side has enqueued since.
+    /// Applies the rules of the legacy default stream: adds to the tail what the other side has enqueued since. The caller
+    /// has the turn.
     fn order(&self) {
         let Some(shared) = self.context.upgrade() else { return };
         match self.kind {
@@ -185,6 +194,7 @@ impl Stream {
 
     /// Makes all later operations wait for `frontier` (`cudaStreamWaitEvent`).
     pub fn wait_for(&self, frontier: &Frontier) {
+        let _turn = self.turn();
         let mut state = self.state();
         state.reap();
         state.tail.join(frontier);
@@ -198,12 +208,17 @@ impl Stream {
         submit: impl FnOnce(&Frontier, &mut Option<Arc<Ring>>) -> Result<Arc<Completion>>,
     ) -> Result<()> {
         fault::check()?;
+        let _turn = self.turn();
         self.order();
-        let mut state = self.state();
-        state.reap();
-        let State { tail, ring, .. } = &mut *state;
-        match submit(tail, ring) {
+        let (tail, mut ring) = {
+            let mut state = self.state();
+            state.reap();
+            (state.tail.clone(), state.ring.clone())
+        };
+        match submit(&tail, &mut ring) {
             Ok(completion) => {
+                let mut state = self.state();
+                state.ring = ring;
                 state.append(completion, resources);
                 Ok(())
             }
@@ -310,6 +325,7 @@ impl Stream {
     /// The process's fault.
     pub fn frontier(&self) -> Result<Frontier> {
         fault::check()?;
+        let _turn = self.turn();
         self.order();
         let mut state = self.state();
         state.reap();
@@ -323,7 +339,7 @@ impl Stream {
     pub fn timed_marker(&self) -> Result<Arc<Completion>> {
         let mut marker = None;
         self.enqueue(Vec::new(), |tail, ring| {
-            let completion = self.submit_packet(tail, ring, |signal| Packet::barrier_and(&[], Some(signal)))?;
+            let completion = self.submit_packet(tail, ring, Packet::timed_marker)?;
             marker = Some(Arc::clone(&completion));
             Ok(completion)
         })?;
@@ -337,6 +353,10 @@ impl Stream {
     pub fn is_done(&self) -> Result<bool> {
         fault::check()?;
         if self.kind == Kind::Legacy {
+            // Somebody is enqueueing, so there is work.
+            let Ok(_turn) = self.turn.try_lock() else {
+                return Ok(false);
+            };
             self.order();
         }
         let mut state = self.state();
@@ -354,6 +374,7 @@ impl Stream {
     pub fn synchronize(&self) -> Result<()> {
         fault::check()?;
         if self.kind == Kind::Legacy {
+            let _turn = self.turn();
             self.order();
         }
         let tail = self.state().tail.clone();
@@ -367,7 +388,10 @@ impl Stream {
     /// # Errors
     /// The process's fault.
     pub fn wait_turn(&self) -> Result<()> {
-        self.order();
+        {
+            let _turn = self.turn();
+            self.order();
+        }
         self.synchronize()
     }
 }
