@@ -75,6 +75,7 @@ impl<'a> Parser<'a> {
                         let limit = limits::ALIGN;
                         return invalid(line, format!(".align {align} is not a power of two of at most {limit}"));
                     }
+                    // After `.ptr` the alignment is that of what is pointed to.
                     match &mut q.pointer {
                         Some((_, pointee)) => *pointee = align as u32,
                         None => q.align = Some(align as u32),
@@ -127,6 +128,7 @@ impl<'a> Parser<'a> {
             return self.unexpected("a type");
         };
         let vector = q.vector.unwrap_or(1);
+        // A vector is aligned as a whole (PTX ISA, "Alignment").
         let natural = (ty.bytes() * u32::from(vector)).next_power_of_two();
         let name = self.identifier()?;
         let mut d = Declarator {
@@ -172,6 +174,7 @@ impl<'a> Parser<'a> {
         loop {
             let line = self.line;
             let name = self.identifier()?;
+            // Nothing is allocated for the range: registers get their ids where they are used.
             let declaration = self.new_register(ty, q.vector.unwrap_or(1));
             if self.accept("<")? {
                 let count = self.range_count()?;
@@ -300,6 +303,7 @@ impl<'a> Parser<'a> {
         for k in (1..shape.len()).rev() {
             strides[k - 1] = strides[k].saturating_mul(shape[k]);
         }
+        // How many scalars fit; an open array takes what comes and is measured afterwards.
         let declared = (!d.open).then(|| shape.iter().fold(1u64, |n, &k| n.saturating_mul(k)));
         let mut writer = Writer {
             id,
@@ -352,6 +356,7 @@ impl<'a> Parser<'a> {
         let mut rows = 0u64;
         while !self.accept("}")? {
             if matches!(self.token, Token::Punct("{")) {
+                // As in C: a nested list fills one row, and the next value starts the row after it.
                 self.braces(w, inner)?;
                 rows = (w.at - start).div_ceil(stride.max(1)).max(rows + 1);
                 w.at = start.saturating_add(rows.saturating_mul(stride));
@@ -375,6 +380,8 @@ impl<'a> Parser<'a> {
         }
         let offset = w.at.saturating_mul(u64::from(size));
         let end = offset.saturating_add(u64::from(size));
+        // What this value makes the initialised bytes grow by counts against one limit for the module: a small text may
+        // skip over large rows.
         let grown = end.saturating_sub(w.init.bytes.len() as u64);
         self.initialised = self.initialised.saturating_add(grown);
         if self.initialised > limits::INITIALISED {
@@ -385,6 +392,7 @@ impl<'a> Parser<'a> {
         }
         w.at += 1;
         let mut mask = u64::MAX;
+        // A number may be the value, or the mask before an address in parentheses.
         if self.at_constant() {
             let value = self.constant()?;
             match value {
@@ -415,6 +423,7 @@ impl<'a> Parser<'a> {
 
     /// `name+4`, `generic(name)+4`, `mask(0xff, name)` or, after its number, `(generic(name)+4)`.
     fn initial_address(&mut self, w: &mut Writer<'_, 'a>, mut address: InitAddress) -> Result<(), TranslateError> {
+        // Parentheses that the mask opened and this must close.
         let mut open = 0;
         if self.accept("(")? {
             open += 1;
@@ -491,6 +500,8 @@ pub(super) fn new_variable<'a>(
 
 /// The bytes of a constant as a type, little-endian in the first bytes; `None` where it cannot be one.
 fn encode(value: Constant, ty: ScalarType) -> Option<[u8; 128]> {
+    // ptxas converts constants to the element's type, but takes a hexadecimal float for its bits where the type is
+    // untyped bits.
     let bits: u64 = match (value, ty) {
         (_, ScalarType::Texref | ScalarType::Samplerref | ScalarType::Surfref) => return None,
         (Constant::F32(bits), ScalarType::F64) => f64::from(f32::from_bits(bits)).to_bits(),

@@ -108,6 +108,7 @@ impl Parser<'_> {
         let Constant::Int(chosen, _) = condition else {
             return invalid(line, "the condition of ?: is no integer");
         };
+        // Both arms are parsed, one is taken; a division by zero in the other is still an error, as ptxas has it.
         let yes = self.conditional(depth + 1)?;
         self.expect(":")?;
         let no = self.conditional(depth + 1)?;
@@ -115,6 +116,7 @@ impl Parser<'_> {
     }
 
     fn binary(&mut self, level: usize, depth: u32) -> Result<Constant, TranslateError> {
+        // One call per level of precedence: the depth is bounded by their number, and parentheses count separately.
         let Some(operators) = LEVELS.get(level) else {
             return self.unary(depth);
         };

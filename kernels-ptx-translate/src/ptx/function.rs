@@ -42,6 +42,7 @@ impl<'a> Parser<'a> {
         if !has_body {
             self.expect(";")?;
         }
+        // The name is declared before the body is parsed: functions may call themselves.
         let new = FuncId(self.module.functions.len() as u32);
         let (id, keep_earlier) = match self.names.here(name) {
             None => {
@@ -58,6 +59,7 @@ impl<'a> Parser<'a> {
             }
             Some(_) => return invalid(line, format!("duplicate definition of '{}'", head(name))),
         };
+        // A prototype after the definition adds nothing.
         if keep_earlier {
             return Ok(());
         }
@@ -78,6 +80,7 @@ impl<'a> Parser<'a> {
             alias: None,
             body: None,
         };
+        // In place before its body: a pragma inside is added to its directives.
         match self.module.functions.get_mut(id.0 as usize) {
             Some(earlier) => *earlier = function,
             None => self.module.functions.push(function),
@@ -158,6 +161,7 @@ impl<'a> Parser<'a> {
         for text in list {
             let d = &text.declarator;
             let entity;
+            // Functions without the ABI pass registers; their ids come first in the body.
             if text.is_register {
                 let declaration = self.new_register(d.ty, d.vector);
                 entity = Entity::Register(declaration, 0);

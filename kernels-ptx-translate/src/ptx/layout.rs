@@ -220,6 +220,7 @@ pub fn reachable(module: &Module<'_>, root: FuncId) -> Reachable {
         variables: Vec::new(),
     };
     let mut next = 0;
+    // Asked for once at most: it looks at the whole module.
     let mut indirect = false;
     while next < found.functions.len() {
         let function = module.function(found.functions[next]);
@@ -317,6 +318,7 @@ impl SharedBlock {
             if variable.space != StateSpace::Shared {
                 continue;
             }
+            // The dynamic part follows the static one, so its alignment is the block's too.
             block.align = block.align.max(variable.align);
             if variable.is_unsized {
                 block.dynamic.push(id);
@@ -355,6 +357,7 @@ pub fn inspect(module: &Module<'_>) -> Result<ModuleInfo, TranslateError> {
         }
         let params = params(module, function);
         let reachable = reachable(module, FuncId(index as u32));
+        // NVIDIA's loader refuses such a module as a whole (recorded); what the translator provides is no such case.
         let undefined = reachable
             .functions
             .iter()

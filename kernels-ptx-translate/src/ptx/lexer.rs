@@ -224,6 +224,7 @@ impl<'a> Lexer<'a> {
                 ),
             };
         }
+        // `1.5` and `1e-3` end the word early: letters, digits and `_` only were taken so far.
         let all_digits = word.bytes().all(|b| b.is_ascii_digit());
         let exponent = word.trim_start_matches(|c: char| c.is_ascii_digit());
         let fraction = all_digits && self.peek(0) == b'.' && self.peek(1).is_ascii_digit();
@@ -233,6 +234,7 @@ impl<'a> Lexer<'a> {
         if exponent.len() > 1 && exponent.starts_with(['e', 'E']) && exponent[1..].bytes().all(|b| b.is_ascii_digit()) {
             return Ok(Token::Decimal(word));
         }
+        // Hexadecimal digits hold no U, so the suffix can go first.
         let (body, suffix) = match word.strip_suffix(['U', 'u']) {
             Some(body) => (body, true),
             None => (word, false),

@@ -143,6 +143,7 @@ impl<'a> Parser<'a> {
         while self.token != Token::End {
             self.module_item()?;
         }
+        // Variables may point to what is declared after them, so their addresses are resolved only now.
         for pending in std::mem::take(&mut self.pending) {
             let target = match self.names.find(pending.name) {
                 Some(Entity::Variable(id)) => Symbol::Variable(id),
@@ -159,6 +160,7 @@ impl<'a> Parser<'a> {
 
     fn version(&mut self) -> Result<(), TranslateError> {
         let line = self.line;
+        // The lexer keeps decimal constants as text: as a float, 8.10 would be 8.1.
         let version = match self.token {
             Token::Decimal(text) => text
                 .split_once('.')
@@ -232,6 +234,7 @@ impl<'a> Parser<'a> {
         self.module.target.clear();
         loop {
             let word = self.identifier()?;
+            // Any architecture will do: what a kernel needs of it shows in its instructions.
             if self.module.target.is_empty() && !is_architecture(word) {
                 return invalid(line, format!("unsupported .target '{}'", head(word)));
             }
@@ -291,6 +294,7 @@ impl<'a> Parser<'a> {
         let line = self.line;
         self.expect("{")?;
         let mut depth = 1usize;
+        // Counted, not recursed into; what is inside is DWARF data, which nothing here needs.
         while depth > 0 {
             match self.token {
                 Token::Punct("{") => depth += 1,

@@ -96,6 +96,7 @@ impl<'a> Names<'a> {
                 continue;
             };
             let index = number.parse::<u64>().unwrap_or(u64::MAX);
+            // A plain declaration and a range compete by depth: the innermost wins.
             if index < count && best.is_none_or(|(d, _)| d < depth) {
                 best = Some((depth, Entity::Register(declaration, index)));
             }
@@ -145,9 +146,11 @@ impl<'a> BodyBuilder<'a> {
 
     /// Closes the innermost scope: what it refers to but does not define belongs to the one around it.
     pub fn leave(&mut self) -> Result<(), TranslateError> {
+        // At most one entry per name moves outwards at each level, and levels are limited: the work stays linear.
         let inner = self.scopes.pop().unwrap_or_default();
         let mut undefined: Vec<_> = inner.into_iter().filter(|(_, known)| !known.defined).collect();
         let Some(outer) = self.scopes.last_mut() else {
+            // The first one in the text: a hash map's order would change from run to run.
             undefined.sort_by_key(|(_, known)| known.line);
             return match undefined.first() {
                 Some((name, known)) => invalid(known.line, format!("label {} is not defined", head(name))),

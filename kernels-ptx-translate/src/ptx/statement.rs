@@ -19,6 +19,7 @@ impl<'a> Parser<'a> {
         loop {
             let line = self.line;
             match self.token {
+                // Scopes nest without recursion: a body may open as many as it likes and meets a limit, not the stack.
                 Token::Punct("{") => {
                     depth += 1;
                     if depth > limits::SCOPES {
@@ -29,6 +30,7 @@ impl<'a> Parser<'a> {
                     self.body.enter();
                 }
                 Token::Punct("}") => {
+                    // Labels first, then the brace that closes the body: an undefined label is reported by its own line.
                     self.names.leave();
                     self.body.leave()?;
                     depth -= 1;
@@ -44,6 +46,7 @@ impl<'a> Parser<'a> {
                     let opcode = self.identifier()?;
                     self.instruction(line, Some(predicate), opcode)?;
                 }
+                // Only the colon tells a label from an opcode.
                 Token::Ident(name) => {
                     self.bump()?;
                     if self.accept(":")? {
@@ -162,6 +165,7 @@ impl<'a> Parser<'a> {
         }
         match opcode {
             "call" => instruction.call = Some(Box::new(self.call()?)),
+            // Labels are a name space of their own: a branch to `x` does not mean the variable `x`.
             "bra" => instruction.operands.push(self.label_operand()?),
             "brx" => {
                 instruction.operands.push(self.operand(0)?);
@@ -223,6 +227,7 @@ impl<'a> Parser<'a> {
                 call.arguments = self.operand_list(")")?;
                 self.expect(")")?;
             }
+            // `call f, table` and `call f, (a), table`: what follows the arguments names the possible targets.
             if !has_arguments || self.accept(",")? {
                 let line = self.line;
                 let name = self.identifier()?;
@@ -235,6 +240,7 @@ impl<'a> Parser<'a> {
     /// One operand; `depth` counts enclosing braces and brackets.
     fn operand(&mut self, depth: u32) -> Result<Operand<'a>, TranslateError> {
         let line = self.line;
+        // The deepest that PTX writes is `[t, {a, b}]`; deeper nesting would recurse.
         if depth > 2 {
             return invalid(line, "operands are nested too deeply");
         }
@@ -265,6 +271,7 @@ impl<'a> Parser<'a> {
                 self.bump()?;
                 self.bracket(depth)
             }
+            // A sign may begin a constant or stand before a register.
             Token::Punct(sign @ ("!" | "-")) => {
                 self.bump()?;
                 let Token::Ident(name) = self.token else {
@@ -334,6 +341,7 @@ impl<'a> Parser<'a> {
         let operand = self.resolve(name, line)?;
         match operand {
             Operand::Register(register) => {
+                // `.b0` to `.h1`: the video instructions select a part of a scalar.
                 if let Token::Dot(part) = self.token {
                     self.bump()?;
                     return Ok(Operand::Part(register, part));
@@ -449,6 +457,7 @@ impl<'a> Parser<'a> {
                     offset: index.wrapping_add(self.offset()?),
                 }))
             }
+            // Absolute addresses: rare, but `[0]` is how some tests provoke a fault.
             _ if self.at_constant() => {
                 let offset = self.integer()? as i64;
                 Ok(Operand::Address(Address {
