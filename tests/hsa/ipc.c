@@ -13,6 +13,7 @@ enum { SIZE = 3 << 20, HOST_SIZE = 3 * 4096 };
 // What the parent tells the child.
 struct offer {
     hsa_amd_ipc_memory_t live, freed;
+    hsa_amd_ipc_signal_t signal;
     pid_t pid;
     void *device, *host;
 };
@@ -66,6 +67,13 @@ static int child(int in)
     pattern_fill(host, SIZE, 2);
     copy(there, gpu, host, m.cpu, SIZE);
     cross_memory(&offer);
+    hsa_signal_t ready;
+    CHECK(hsa_amd_ipc_signal_attach(&offer.signal, &ready));
+    EXPECT(hsa_signal_load_scacquire(ready) == 2, "the exporter's signal");
+    hsa_signal_subtract_screlease(ready, 1);
+    copy(there, gpu, host, m.cpu, SIZE);
+    hsa_signal_subtract_screlease(ready, 1);
+    CHECK(hsa_signal_destroy(ready));
     CHECK(hsa_amd_ipc_memory_detach(there));
     CHECK(hsa_amd_memory_pool_free(host));
     CHECK(hsa_shut_down());
@@ -100,8 +108,13 @@ int main(int argc, char **argv)
     copy(offer.device, gpu, host, m.cpu, SIZE);
     EXPECT((touch(offer.device) == 0) == large_bar(&m), "the host to reach device memory with a large BAR only");
     CHECK(hsa_amd_ipc_memory_create(offer.device, SIZE, &offer.live));
+    hsa_signal_t ready;
+    CHECK(hsa_amd_signal_create(2, 0, NULL, HSA_AMD_SIGNAL_IPC, &ready));
+    CHECK(hsa_amd_ipc_signal_create(ready, &offer.signal));
     EXPECT(write(pipe_[1], &offer, sizeof offer) == sizeof offer, "the offer to be sent");
 
+    wait_for(ready, "the importer's signal");
+    CHECK(hsa_signal_destroy(ready));
     int status = 0;
     EXPECT(waitpid(pid, &status, 0) == pid && status == 0, "the child to succeed; status %#x", status);
     copy(host, m.cpu, offer.device, gpu, SIZE);

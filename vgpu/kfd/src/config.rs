@@ -163,17 +163,11 @@ impl Config {
                 _ => None,
             },
         )?;
-        let hostile_ulp = parse(
-            "VGPU_ULP",
-            text("VGPU_ULP"),
-            false,
-            "exact or hostile",
-            |s| match s {
-                "exact" => Some(false),
-                "hostile" => Some(true),
-                _ => None,
-            },
-        )?;
+        let hostile_ulp = parse("VGPU_ULP", text("VGPU_ULP"), false, "exact or hostile", |s| match s {
+            "exact" => Some(false),
+            "hostile" => Some(true),
+            _ => None,
+        })?;
         if gpus == 0 {
             return Ok(None);
         }

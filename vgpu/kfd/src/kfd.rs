@@ -403,3 +403,288 @@ fn ipc_import(process: &Process, args: &mut abi::IpcImport) -> Answer {
     process.counters.add(&process.counters.ipc_imports, 1);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Bar, Config, MachineConfig};
+    use cdna::{Target, memory::GpuMemory as _};
+
+    const MEMORY: u64 = 64 << 20;
+
+    /// A machine of its own with two GPUs.
+    fn machine(name: &str) -> &'static Process {
+        let root = std::env::temp_dir().join(format!("vgpu-kfd-{}-{name}", os::pid()));
+        let machine = MachineConfig {
+            gpus: 2,
+            target: Target::Gfx90a,
+            memory: MEMORY,
+            bar: Bar::Large,
+        };
+        Box::leak(Box::new(
+            Process::new(
+                Config {
+                    machine,
+                    root,
+                    counters: None,
+                    hostile_ulp: false,
+                },
+                None,
+            )
+            .unwrap(),
+        ))
+    }
+
+    fn done(process: &Process) {
+        std::fs::remove_dir_all(process.shared.root()).unwrap();
+    }
+
+    fn call<T>(process: &'static Process, nr: u8, args: &mut T) -> Answer {
+        let request = Request {
+            type_: abi::KFD_TYPE,
+            nr,
+            size: size_of::<T>(),
+        };
+        // SAFETY: the struct that belongs to the number, with valid pointers inside.
+        unsafe { ioctl(process, request, std::ptr::from_mut(args).cast()) }
+    }
+
+    fn alloc(process: &'static Process, gpu: usize, va: u64, size: u64, flags: u32) -> Result<abi::AllocMemory, Errno> {
+        let gpu_id = process.gpus[gpu].id;
+        let mut args = abi::AllocMemory {
+            va_addr: va,
+            size,
+            handle: 0,
+            mmap_offset: 0,
+            gpu_id,
+            flags,
+        };
+        call(process, kfd::ALLOC_MEMORY_OF_GPU, &mut args).map(|()| args)
+    }
+
+    fn map(process: &'static Process, nr: u8, handle: u64, ids: &[u32]) -> (Answer, u32) {
+        let pointer = ids.as_ptr() as u64;
+        let mut args = abi::MapMemory {
+            handle,
+            device_ids_array_ptr: pointer,
+            n_devices: ids.len() as u32,
+            n_success: 0,
+        };
+        (call(process, nr, &mut args), args.n_success)
+    }
+
+    #[test]
+    fn a_buffer_is_reachable_from_the_gpus_that_it_is_mapped_on() {
+        let process = machine("map");
+        let ids: Vec<u32> = process.gpus.iter().map(|gpu| gpu.id).collect();
+        let buffer = alloc(process, 0, 0x7f00_0000_0000, 8192, mem::VRAM | mem::WRITABLE).unwrap();
+        assert_ne!(buffer.mmap_offset, 0);
+        assert!(
+            process.gpus[0].vm.region(0x7f00_0000_0000).is_none(),
+            "not before it is mapped"
+        );
+
+        assert_eq!(
+            map(process, kfd::MAP_MEMORY_TO_GPU, buffer.handle, &[ids[0], 99]),
+            (Err(libc::EINVAL), 1)
+        );
+        assert!(process.gpus[0].vm.region(0x7f00_0000_1fff).is_some());
+        assert!(process.gpus[1].vm.region(0x7f00_0000_0000).is_none());
+        assert_eq!(map(process, kfd::MAP_MEMORY_TO_GPU, buffer.handle, &ids), (Ok(()), 2));
+        let (a, b) = (
+            process.gpus[0].vm.region(buffer.va_addr),
+            process.gpus[1].vm.region(buffer.va_addr),
+        );
+        assert_eq!(a.unwrap().host, b.unwrap().host, "the same bytes");
+
+        let mut free = abi::FreeMemory { handle: buffer.handle };
+        assert_eq!(call(process, kfd::FREE_MEMORY_OF_GPU, &mut free), Err(libc::EBUSY));
+        assert_eq!(
+            map(process, kfd::UNMAP_MEMORY_FROM_GPU, buffer.handle, &ids),
+            (Ok(()), 2)
+        );
+        assert_eq!(call(process, kfd::FREE_MEMORY_OF_GPU, &mut free), Ok(()));
+        assert_eq!(call(process, kfd::FREE_MEMORY_OF_GPU, &mut free), Err(libc::EINVAL));
+        done(process);
+    }
+
+    #[test]
+    fn memory_is_wiped_before_it_is_given_out_again() {
+        let process = machine("wipe");
+        for _ in 0..2 {
+            let buffer = alloc(process, 1, 0x7f00_0000_0000, MEMORY, mem::VRAM).unwrap();
+            let bytes = process.gpus[1].at(buffer.mmap_offset) as *mut u64;
+            // SAFETY: inside the buffer.
+            unsafe {
+                assert_eq!(bytes.read_volatile(), 0);
+                bytes.write_volatile(1);
+            }
+            assert_eq!(
+                alloc(process, 1, 0x7f10_0000_0000, 1, mem::VRAM).err(),
+                Some(libc::ENOMEM)
+            );
+            call(
+                process,
+                kfd::FREE_MEMORY_OF_GPU,
+                &mut abi::FreeMemory { handle: buffer.handle },
+            )
+            .unwrap();
+        }
+        done(process);
+    }
+
+    #[test]
+    fn a_dma_buf_keeps_its_memory_alive() {
+        let process = machine("dmabuf");
+        let available = || process.shared.available(0);
+        let buffer = alloc(process, 0, 0x7f00_0000_0000, 1 << 20, mem::VRAM).unwrap();
+        let mut export = abi::ExportDmabuf {
+            handle: buffer.handle,
+            flags: 0,
+            dmabuf_fd: 0,
+        };
+        call(process, kfd::EXPORT_DMABUF, &mut export).unwrap();
+        call(
+            process,
+            kfd::FREE_MEMORY_OF_GPU,
+            &mut abi::FreeMemory { handle: buffer.handle },
+        )
+        .unwrap();
+        assert_eq!(available(), MEMORY - (1 << 20), "the descriptor holds it");
+
+        let (gpu_id, dmabuf_fd) = (process.gpus[0].id, export.dmabuf_fd);
+        let mut import = abi::ImportDmabuf {
+            va_addr: 0x7f20_0000_0000,
+            handle: 0,
+            gpu_id,
+            dmabuf_fd,
+        };
+        call(process, kfd::IMPORT_DMABUF, &mut import).unwrap();
+        // SAFETY: a descriptor that is nobody else's.
+        unsafe { libc::close(dmabuf_fd as i32) };
+        assert_eq!(available(), MEMORY - (1 << 20), "the import holds it");
+        call(
+            process,
+            kfd::FREE_MEMORY_OF_GPU,
+            &mut abi::FreeMemory { handle: import.handle },
+        )
+        .unwrap();
+        assert_eq!(available(), MEMORY);
+        assert_eq!(
+            call(process, kfd::IMPORT_DMABUF, &mut import),
+            Err(libc::EINVAL),
+            "closed"
+        );
+        done(process);
+    }
+
+    #[test]
+    fn an_ipc_import_echoes_the_exporters_flags() {
+        let process = machine("ipc");
+        let gpu_id = process.gpus[1].id;
+        let buffer = alloc(process, 1, 0x7f00_0000_0000, 4096, mem::VRAM).unwrap();
+        let mut export = abi::IpcExport {
+            handle: buffer.handle,
+            share_handle: [0; 4],
+            gpu_id,
+            flags: 0x1234,
+        };
+        call(process, kfd::IPC_EXPORT_HANDLE, &mut export).unwrap();
+        let share_handle = export.share_handle;
+        let mut import = abi::IpcImport {
+            handle: 0,
+            va_addr: 0x7f20_0000_0000,
+            mmap_offset: 0,
+            share_handle,
+            gpu_id,
+            flags: 0,
+        };
+        call(process, kfd::IPC_IMPORT_HANDLE, &mut import).unwrap();
+        assert_eq!((import.flags, import.mmap_offset), (0x1234, buffer.mmap_offset));
+        call(
+            process,
+            kfd::FREE_MEMORY_OF_GPU,
+            &mut abi::FreeMemory { handle: buffer.handle },
+        )
+        .unwrap();
+        let mut late = import;
+        assert_eq!(
+            call(process, kfd::IPC_IMPORT_HANDLE, &mut late),
+            Err(libc::EINVAL),
+            "the exporter has freed it"
+        );
+        assert_eq!(
+            process.shared.available(1),
+            MEMORY - 4096,
+            "the first import keeps the memory"
+        );
+        done(process);
+    }
+
+    #[test]
+    fn what_is_not_there_says_so() {
+        let process = machine("refusals");
+        assert_eq!(call(process, 0x7f, &mut [0u8; 64]), Err(libc::ENOTTY));
+        assert_eq!(
+            call(process, kfd::GET_VERSION, &mut 0u32),
+            Err(libc::EINVAL),
+            "too short"
+        );
+        assert_eq!(
+            alloc(process, 0, 0, 4096, 0).err(),
+            Some(libc::EINVAL),
+            "no kind of memory"
+        );
+        assert_eq!(alloc(process, 0, u64::MAX, 4096, mem::VRAM).err(), Some(libc::EINVAL));
+        assert_eq!(alloc(process, 0, 0, u64::MAX - 1, mem::VRAM).err(), Some(libc::ENOMEM));
+        assert_eq!(
+            map(process, kfd::MAP_MEMORY_TO_GPU, 77, &[process.gpus[0].id]).0,
+            Err(libc::EINVAL)
+        );
+        done(process);
+    }
+
+    #[test]
+    fn random_requests_never_panic() {
+        let process = machine("random");
+        let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+        let mut next = || {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed
+        };
+        let mut array = [0u64; 64];
+        for _ in 0..20_000 {
+            // Those that wait or start threads are left out; the rest gets random words, or pointers to some.
+            let nr = (next() % 0x28) as u8;
+            if matches!(
+                nr,
+                kfd::WAIT_EVENTS | kfd::CREATE_QUEUE | kfd::DESTROY_QUEUE | kfd::UPDATE_QUEUE
+            ) {
+                continue;
+            }
+            array.fill_with(&mut next);
+            let pointer = array.as_mut_ptr() as u64;
+            let mut args: [u64; 16] = std::array::from_fn(|_| match next() % 4 {
+                0 => pointer,
+                1 => next() % 8,
+                2 => u64::from(process.gpus[0].id) << 32 | next() % 8,
+                _ => next(),
+            });
+            if matches!(
+                nr,
+                kfd::MAP_MEMORY_TO_GPU | kfd::UNMAP_MEMORY_FROM_GPU | kfd::GET_PROCESS_APERTURES_NEW
+            ) {
+                // Arrays whose length user space vouches for.
+                args[if nr == kfd::GET_PROCESS_APERTURES_NEW { 0 } else { 1 }] = pointer;
+                args[if nr == kfd::GET_PROCESS_APERTURES_NEW { 1 } else { 2 }] = next() % 8;
+            }
+            if nr == kfd::ALLOC_MEMORY_OF_GPU {
+                args[1] = next() % (1 << 20);
+            }
+            let _ = call(process, nr, &mut args);
+        }
+        done(process);
+    }
+}

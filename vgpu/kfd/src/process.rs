@@ -186,7 +186,8 @@ impl Process {
         Self::current()
     }
 
-    fn new(config: Config, parent: Option<&'static Self>) -> io::Result<Self> {
+    /// Joins the machine that the configuration names. `parent`: the process that this one was forked from.
+    pub fn new(config: Config, parent: Option<&'static Self>) -> io::Result<Self> {
         cdna::alu::ulp::set_hostile(config.hostile_ulp);
         let machine = config.machine;
         let shared = Shared::attach(&config.root, &machine, |root| sysfs::write_tree(root, &machine))?;
