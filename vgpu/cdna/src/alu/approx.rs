@@ -373,6 +373,34 @@ pub fn cos_f16(x: u32, env: &Env) -> u32 {
     around::<F16>(x.into(), env, |x| sine::<F16>(x, wide16(x), 1)) as u32
 }
 
+/// The f32 functions above, to name one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Function {
+    Rcp,
+    Rsq,
+    Sqrt,
+    Exp,
+    Log,
+    Sin,
+    Cos,
+}
+
+/// The value of a function of an f32, good to a few units of 2^-52 in relative terms, where it is finite.
+pub fn estimate_f32(function: Function, x: u32) -> f64 {
+    let x = f64::from(f32::from_bits(x));
+    match function {
+        Function::Rcp => 1.0 / x,
+        Function::Rsq => 1.0 / x.sqrt(),
+        Function::Sqrt => x.sqrt(),
+        Function::Exp if x.abs() < 1000.0 => exp2_estimate(x, powers()),
+        Function::Log if x > 0.0 => log2_estimate(x),
+        Function::Sin => turn_estimate(x, 0),
+        Function::Cos => turn_estimate(x, 1),
+        _ => f64::NAN,
+    }
+}
+
 /// All lanes of an f32 function: estimates where `domain` holds and the rounding is certain, `scalar` for the rest.
 #[inline(always)]
 fn all_lanes(

@@ -3,7 +3,9 @@
 use super::{super::operands::for_lanes, f32, write_f32};
 use crate::{
     alu::{
-        Env, F32, Round, approx, compare, cube, divide,
+        Env, F32, Round,
+        approx::{self, Function},
+        compare, cube, divide,
         lanes::{self, each, mad_f32},
         soft, ulp,
     },
@@ -100,24 +102,28 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
         }
         _ => return false,
     };
-    let out = if ulp::hostile() && is_approximate(inst.mnemonic) {
-        lanes::map2(&out, a, |r, x| ulp::nudge_f32(r, x, inst.mnemonic as u32))
-    } else {
-        out
+    let out = match approximation(inst.mnemonic) {
+        Some(function) if ulp::hostile() => lanes::map2(&out, a, |r, x| {
+            ulp::nudge_f32(r, approx::estimate_f32(function, x), x, inst.mnemonic as u32)
+        }),
+        _ => out,
     };
     write_f32(wave, inst, out, env);
     true
 }
 
-/// The guide gives these an error bound of one unit in the last place (square roots and reciprocals included).
-fn is_approximate(mnemonic: M) -> bool {
-    matches!(
-        mnemonic,
-        M::v_rcp_f32 | M::v_rcp_iflag_f32 | M::v_rsq_f32 | M::v_sqrt_f32
-    ) || matches!(
-        mnemonic,
-        M::v_exp_f32 | M::v_exp_legacy_f32 | M::v_log_f32 | M::v_log_legacy_f32
-    ) || matches!(mnemonic, M::v_sin_f32 | M::v_cos_f32)
+/// The function of an instruction that the guide gives an error bound of one unit in the last place.
+fn approximation(mnemonic: M) -> Option<Function> {
+    Some(match mnemonic {
+        M::v_rcp_f32 | M::v_rcp_iflag_f32 => Function::Rcp,
+        M::v_rsq_f32 => Function::Rsq,
+        M::v_sqrt_f32 => Function::Sqrt,
+        M::v_exp_f32 | M::v_exp_legacy_f32 => Function::Exp,
+        M::v_log_f32 | M::v_log_legacy_f32 => Function::Log,
+        M::v_sin_f32 => Function::Sin,
+        M::v_cos_f32 => Function::Cos,
+        _ => return None,
+    })
 }
 
 fn add(a: &V32, b: &V32, env: &Env, active: u64) -> V32 {
