@@ -162,3 +162,123 @@ pub fn runtime(address: u64) -> (i32, i32, u64, u64) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Context;
+
+    const BASE: u64 = 0x7f00_0000_0000;
+
+    fn entry(kind: Kind) -> Entry {
+        let context = Context::for_tests();
+        Entry {
+            kind,
+            base: BASE,
+            size: 1000,
+            device_base: BASE,
+            context,
+            flags: 2,
+            id: 7,
+        }
+    }
+
+    /// The records of `oracle/pointer.cc` at byte 500 of a block of 1000 bytes. Columns: `cudaMalloc`, `cudaMallocHost`,
+    /// `cudaHostRegister`, IPC import, managed. `None` is a single call that fails (whatever it writes).
+    #[test]
+    fn attributes_are_as_recorded() {
+        let kinds = [
+            Kind::Device,
+            Kind::Host,
+            Kind::Registered,
+            Kind::Imported,
+            Kind::Managed,
+        ];
+        let at = BASE + 500;
+        let all = |value| [Some(value); 5];
+        let table: [(i32, [Option<u64>; 5]); 20] = [
+            (1, all(Context::for_tests().handle().addr() as u64)),
+            (2, [Some(2), Some(1), Some(1), Some(2), Some(2)]),
+            (3, all(at)),
+            (4, [None, Some(at), Some(at), None, Some(at)]),
+            (6, [Some(1), Some(0), Some(0), Some(1), Some(1)]),
+            (7, all(7)),
+            (8, [Some(0), Some(0), Some(0), Some(0), Some(1)]),
+            (9, all(0)),
+            (10, [Some(1), Some(0), Some(0), Some(0), Some(0)]),
+            (11, all(BASE)),
+            (12, all(1000)),
+            (13, all(1)),
+            (14, all(0)),
+            (15, [Some(1), Some(0), Some(0), Some(0), Some(0)]),
+            (16, all(3)),
+            (17, all(0)),
+            (
+                18,
+                [Some(2 << 20), Some(2 << 20), Some(4096), Some(2 << 20), Some(2 << 20)],
+            ),
+            (19, all(BASE)),
+            (20, all(7)),
+            (21, [Some(1), Some(0), Some(0), Some(0), Some(0)]),
+        ];
+        // Widths in bytes, by attribute from 1.
+        let widths = [8, 4, 8, 8, 12, 4, 8, 4, 4, 4, 8, 8, 4, 8, 4, 4, 8, 8, 8, 8, 4];
+        for (id, expected) in table {
+            for (kind, expected) in kinds.into_iter().zip(expected) {
+                let (value, result) = attribute(&entry(kind), at, CUpointer_attribute(id)).unwrap();
+                let (number, width) = match value {
+                    Value::Word(value) => (u64::from(value), 4),
+                    Value::Long(value) => (value, 8),
+                    Value::Tokens => unreachable!("{id}"),
+                };
+                assert_eq!(width, widths[id as usize - 1], "width of {id}");
+                assert_eq!(result.ok().map(|()| number), expected, "attribute {id} of {kind:?}");
+                let plural = plural(Some(&entry(kind)), at, CUpointer_attribute(id));
+                assert_eq!(plural, Ok(Some(value)), "attribute {id} of {kind:?} in the plural call");
+            }
+        }
+        for (kind, succeeds) in kinds.into_iter().zip([true, false, false, true, true]) {
+            let (value, result) = attribute(&entry(kind), at, CUpointer_attribute::P2P_TOKENS).unwrap();
+            assert_eq!((value, result.is_ok()), (Value::Tokens, succeeds), "{kind:?}");
+        }
+        for id in [0, 22, 99, -1] {
+            assert_eq!(
+                attribute(&entry(Kind::Device), at, CUpointer_attribute(id)),
+                Err(Error::INVALID_VALUE)
+            );
+        }
+    }
+
+    #[test]
+    fn the_plural_call_zeroes_what_it_does_not_know() {
+        let zeroes = |id| plural(None, 0x1234, CUpointer_attribute(id));
+        for id in [1, 3, 7, 14, 17, 18, 19, 20] {
+            assert_eq!(zeroes(id), Ok(Some(Value::Long(0))), "{id}");
+        }
+        for id in [2, 6, 8, 10, 13, 15, 16, 21] {
+            assert_eq!(zeroes(id), Ok(Some(Value::Word(0))), "{id}");
+        }
+        assert_eq!(zeroes(4), Ok(Some(Value::Long(0x1234))));
+        assert_eq!(zeroes(9), Ok(Some(Value::Word(-2i32 as u32))));
+        assert_eq!((zeroes(11), zeroes(12)), (Ok(None), Ok(None)), "left untouched");
+        assert_eq!(
+            (zeroes(5), zeroes(99)),
+            (Err(Error::INVALID_VALUE), Err(Error::INVALID_VALUE))
+        );
+    }
+
+    #[test]
+    fn registered_memory_has_a_page_mapping_and_two_addresses() {
+        let registered = Entry {
+            base: BASE + 100,
+            device_base: 0x2_0000_0064,
+            ..entry(Kind::Registered)
+        };
+        let long = |id| match attribute(&registered, BASE + 150, CUpointer_attribute(id)) {
+            Ok((Value::Long(value), Ok(()))) => value,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((long(19), long(18)), (BASE, 4096));
+        assert_eq!((long(3), long(4)), (0x2_0000_0064 + 50, BASE + 150));
+    }
+}
