@@ -3,7 +3,6 @@
 //! One line is one `write`, so that lines of many ranks on one terminal do not mix. An error of the write is ignored: a
 //! library must not end its host because standard error is closed.
 
-use std::io::Write;
 use std::sync::Once;
 
 use crate::config;
@@ -26,7 +25,9 @@ impl log::Log for Sink {
                 log::Level::Trace => "trace",
             };
             let line = format!("regauge[{}]: {level}: {}\n", std::process::id(), record.args());
-            let _ = std::io::stderr().write_all(line.as_bytes());
+            // Not through std's handle: its lock may be held for ever in a forked child.
+            // SAFETY: the bytes live during the call.
+            unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
         }
     }
 

@@ -133,7 +133,12 @@ fn the_log_level_decides_what_is_written() {
             .env("REGAUGE_LOG", level);
         succeed(&mut command).1
     };
-    assert!(run("trace").contains("trace: cudaRuntimeGetVersion -> 0"));
+    let trace = run("trace");
+    assert!(
+        trace.contains("trace: cudaRuntimeGetVersion: runtimeVersion=0x"),
+        "{trace}"
+    );
+    assert!(trace.contains("trace: cudaRuntimeGetVersion -> 0"), "{trace}");
     assert_eq!(run("off"), "");
     assert_eq!(run("warn"), "");
     assert!(run("loud").contains("REGAUGE_LOG=\"loud\" is malformed; using \"warn\""));

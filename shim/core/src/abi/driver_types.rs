@@ -13,7 +13,7 @@ use super::handles::*;
 
 /// The 16 bytes that tell devices, and private tables, apart.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUuuid {
     pub bytes: [c_char; 16],
 }
@@ -23,7 +23,7 @@ unsafe impl Plain for CUuuid {}
 
 /// An event, to be opened in another process.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUipcEventHandle {
     pub reserved: [c_char; 64],
 }
@@ -33,7 +33,7 @@ unsafe impl Plain for CUipcEventHandle {}
 
 /// An allocation, to be opened in another process. What is in it is ours to define.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUipcMemHandle {
     pub reserved: [c_char; 64],
 }
@@ -43,7 +43,7 @@ unsafe impl Plain for CUipcMemHandle {}
 
 /// An allocation, to be opened on another node of the fabric.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUmemFabricHandle {
     pub data: [u8; 64],
 }
@@ -53,7 +53,7 @@ unsafe impl Plain for CUmemFabricHandle {}
 
 /// The answer to `cuDeviceGetProperties`.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUdevprop {
     pub maxThreadsPerBlock: c_int,
     pub maxThreadsDim: [c_int; 3],
@@ -72,7 +72,7 @@ unsafe impl Plain for CUdevprop {}
 
 /// A place for memory: a device, or a node of the host.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUmemLocation {
     pub r#type: CUmemLocationType,
     pub id: c_int,
@@ -83,7 +83,7 @@ unsafe impl Plain for CUmemLocation {}
 
 /// Further properties in [`CUmemAllocationProp`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUmemAllocationProp_allocFlags {
     pub compressionType: u8,
     pub gpuDirectRDMACapable: u8,
@@ -96,7 +96,7 @@ unsafe impl Plain for CUmemAllocationProp_allocFlags {}
 
 /// What `cuMemCreate` is to make.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUmemAllocationProp {
     pub r#type: CUmemAllocationType,
     pub requestedHandleTypes: CUmemAllocationHandleType,
@@ -110,7 +110,7 @@ unsafe impl Plain for CUmemAllocationProp {}
 
 /// Who may do what with a mapping.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUmemAccessDesc {
     pub location: CUmemLocation,
     pub flags: CUmemAccess_flags,
@@ -121,7 +121,7 @@ unsafe impl Plain for CUmemAccessDesc {}
 
 /// What `cuMemPoolCreate` is to make.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUmemPoolProps {
     pub allocType: CUmemAllocationType,
     pub handleTypes: CUmemAllocationHandleType,
@@ -137,7 +137,7 @@ unsafe impl Plain for CUmemPoolProps {}
 
 /// A pool's allocation, to be opened in another process.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUmemPoolPtrExportData {
     pub reserved: [u8; 64],
 }
@@ -147,7 +147,7 @@ unsafe impl Plain for CUmemPoolPtrExportData {}
 
 /// What `cuMulticastCreate` is to make.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUmulticastObjectProp {
     pub numDevices: c_uint,
     pub size: usize,
@@ -160,7 +160,7 @@ unsafe impl Plain for CUmulticastObjectProp {}
 
 /// Tokens for NVIDIA's old peer-to-peer kernel interface.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUDA_POINTER_ATTRIBUTE_P2P_TOKENS {
     pub p2pToken: u64,
     pub vaSpaceToken: c_uint,
@@ -171,7 +171,7 @@ unsafe impl Plain for CUDA_POINTER_ATTRIBUTE_P2P_TOKENS {}
 
 /// Shape of an array of one or two dimensions.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUDA_ARRAY_DESCRIPTOR {
     pub Width: usize,
     pub Height: usize,
@@ -184,7 +184,7 @@ unsafe impl Plain for CUDA_ARRAY_DESCRIPTOR {}
 
 /// Shape of an array of three dimensions.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUDA_ARRAY3D_DESCRIPTOR {
     pub Width: usize,
     pub Height: usize,
@@ -199,7 +199,7 @@ unsafe impl Plain for CUDA_ARRAY3D_DESCRIPTOR {}
 
 /// A copy of a rectangle (`cuMemcpy2D`). Pitches and widths are bytes, heights rows.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUDA_MEMCPY2D {
     pub srcXInBytes: usize,
     pub srcY: usize,
@@ -224,7 +224,7 @@ unsafe impl Plain for CUDA_MEMCPY2D {}
 
 /// A copy of a box (`cuMemcpy3D`). Pitches and widths are bytes, heights rows, depths slices.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUDA_MEMCPY3D {
     pub srcXInBytes: usize,
     pub srcY: usize,
@@ -258,7 +258,7 @@ unsafe impl Plain for CUDA_MEMCPY3D {}
 
 /// A copy of a box between contexts (`cuMemcpy3DPeer`).
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUDA_MEMCPY3D_PEER {
     pub srcXInBytes: usize,
     pub srcY: usize,
@@ -342,7 +342,7 @@ unsafe impl Plain for CUstreamBatchMemOpParams_writeValue {}
 
 /// The part `flushRemoteWrites` of [`CUstreamBatchMemOpParams`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUstreamBatchMemOpParams_flushRemoteWrites {
     pub operation: CUstreamBatchMemOpType,
     pub flags: c_uint,
@@ -353,7 +353,7 @@ unsafe impl Plain for CUstreamBatchMemOpParams_flushRemoteWrites {}
 
 /// The part `memoryBarrier` of [`CUstreamBatchMemOpParams`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUstreamBatchMemOpParams_memoryBarrier {
     pub operation: CUstreamBatchMemOpType,
     pub flags: c_uint,
@@ -379,7 +379,7 @@ unsafe impl Plain for CUstreamBatchMemOpParams {}
 
 /// A range of addresses that the L2 cache is to favour.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUaccessPolicyWindow {
     pub base_ptr: *mut c_void,
     pub num_bytes: usize,
@@ -393,7 +393,7 @@ unsafe impl Plain for CUaccessPolicyWindow {}
 
 /// Which fence domain stands for which.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUlaunchMemSyncDomainMap {
     pub default_: u8,
     pub remote: u8,
@@ -404,7 +404,7 @@ unsafe impl Plain for CUlaunchMemSyncDomainMap {}
 
 /// The part `clusterDim` of [`CUlaunchAttributeValue`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUlaunchAttributeValue_clusterDim {
     pub x: c_uint,
     pub y: c_uint,
@@ -416,7 +416,7 @@ unsafe impl Plain for CUlaunchAttributeValue_clusterDim {}
 
 /// The part `programmaticEvent` of [`CUlaunchAttributeValue`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUlaunchAttributeValue_programmaticEvent {
     pub event: CUevent,
     pub flags: c_int,
@@ -428,7 +428,7 @@ unsafe impl Plain for CUlaunchAttributeValue_programmaticEvent {}
 
 /// The part `launchCompletionEvent` of [`CUlaunchAttributeValue`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUlaunchAttributeValue_launchCompletionEvent {
     pub event: CUevent,
     pub flags: c_int,
@@ -439,7 +439,7 @@ unsafe impl Plain for CUlaunchAttributeValue_launchCompletionEvent {}
 
 /// The part `preferredClusterDim` of [`CUlaunchAttributeValue`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUlaunchAttributeValue_preferredClusterDim {
     pub x: c_uint,
     pub y: c_uint,
@@ -451,7 +451,7 @@ unsafe impl Plain for CUlaunchAttributeValue_preferredClusterDim {}
 
 /// The part `deviceUpdatableKernelNode` of [`CUlaunchAttributeValue`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUlaunchAttributeValue_deviceUpdatableKernelNode {
     pub deviceUpdatable: c_int,
     pub devNode: CUgraphDeviceNode,
@@ -498,7 +498,7 @@ unsafe impl Plain for CUlaunchAttribute {}
 
 /// How a kernel is launched (`cuLaunchKernelEx`).
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUlaunchConfig {
     pub gridDimX: c_uint,
     pub gridDimY: c_uint,
@@ -517,7 +517,7 @@ unsafe impl Plain for CUlaunchConfig {}
 
 /// One kernel of `cuLaunchCooperativeKernelMultiDevice`.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUDA_LAUNCH_PARAMS {
     pub function: CUfunction,
     pub gridDimX: c_uint,
@@ -536,7 +536,7 @@ unsafe impl Plain for CUDA_LAUNCH_PARAMS {}
 
 /// A number of multiprocessors.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUexecAffinitySmCount {
     pub val: c_uint,
 }
@@ -567,7 +567,7 @@ unsafe impl Plain for CUexecAffinityParam {}
 
 /// The graphics context that a context is made for.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUctxCigParam {
     pub sharedDataType: CUcigDataType,
     pub sharedData: *mut c_void,
@@ -578,7 +578,7 @@ unsafe impl Plain for CUctxCigParam {}
 
 /// What `cuCtxCreate_v4` is to make.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUctxCreateParams {
     pub execAffinityParams: *mut CUexecAffinityParam,
     pub numExecAffinityParams: c_int,
@@ -590,7 +590,7 @@ unsafe impl Plain for CUctxCreateParams {}
 
 /// Host functions and data that a library's code refers to.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct CUlibraryHostUniversalFunctionAndDataTable {
     pub functionTable: *mut c_void,
     pub functionWindowSize: usize,

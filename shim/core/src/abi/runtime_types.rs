@@ -14,7 +14,7 @@ use super::runtime_enums::*;
 
 /// Sizes in three dimensions.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct dim3 {
     pub x: c_uint,
     pub y: c_uint,
@@ -26,7 +26,7 @@ unsafe impl Plain for dim3 {}
 
 /// Size of a box: bytes (or elements of an array), rows, slices.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaExtent {
     pub width: usize,
     pub height: usize,
@@ -38,7 +38,7 @@ unsafe impl Plain for cudaExtent {}
 
 /// A corner of a box: bytes (or elements of an array), rows, slices.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaPos {
     pub x: usize,
     pub y: usize,
@@ -50,7 +50,7 @@ unsafe impl Plain for cudaPos {}
 
 /// Memory of rows that are `pitch` bytes apart.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaPitchedPtr {
     pub ptr: *mut c_void,
     pub pitch: usize,
@@ -63,7 +63,7 @@ unsafe impl Plain for cudaPitchedPtr {}
 
 /// Bits of each channel of an array's elements, and their type.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaChannelFormatDesc {
     pub x: c_int,
     pub y: c_int,
@@ -77,7 +77,7 @@ unsafe impl Plain for cudaChannelFormatDesc {}
 
 /// The answer to `cudaGetDeviceProperties`, as of CUDA 12.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaDeviceProp {
     pub name: [c_char; 256],
     pub uuid: CUuuid,
@@ -180,7 +180,7 @@ unsafe impl Plain for cudaDeviceProp {}
 
 /// The answer to `cudaPointerGetAttributes`.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaPointerAttributes {
     pub r#type: cudaMemoryType,
     pub device: c_int,
@@ -193,7 +193,7 @@ unsafe impl Plain for cudaPointerAttributes {}
 
 /// The answer to `cudaFuncGetAttributes`.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaFuncAttributes {
     pub sharedSizeBytes: usize,
     pub constSizeBytes: usize,
@@ -219,7 +219,7 @@ unsafe impl Plain for cudaFuncAttributes {}
 
 /// An event, to be opened in another process.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaIpcEventHandle_t {
     pub reserved: [c_char; 64],
 }
@@ -229,7 +229,7 @@ unsafe impl Plain for cudaIpcEventHandle_t {}
 
 /// An allocation, to be opened in another process. What is in it is ours to define.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaIpcMemHandle_t {
     pub reserved: [c_char; 64],
 }
@@ -239,7 +239,7 @@ unsafe impl Plain for cudaIpcMemHandle_t {}
 
 /// An allocation, to be opened on another node of the fabric.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaMemFabricHandle_t {
     pub reserved: [c_char; 64],
 }
@@ -249,7 +249,7 @@ unsafe impl Plain for cudaMemFabricHandle_t {}
 
 /// A copy of a box (`cudaMemcpy3D`).
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaMemcpy3DParms {
     pub srcArray: cudaArray_t,
     pub srcPos: cudaPos,
@@ -266,7 +266,7 @@ unsafe impl Plain for cudaMemcpy3DParms {}
 
 /// A copy of a box between devices (`cudaMemcpy3DPeer`).
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaMemcpy3DPeerParms {
     pub srcArray: cudaArray_t,
     pub srcPos: cudaPos,
@@ -284,7 +284,7 @@ unsafe impl Plain for cudaMemcpy3DPeerParms {}
 
 /// A place for memory: a device, or a node of the host.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaMemLocation {
     pub r#type: cudaMemLocationType,
     pub id: c_int,
@@ -295,7 +295,7 @@ unsafe impl Plain for cudaMemLocation {}
 
 /// Who may do what with a pool's memory.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaMemAccessDesc {
     pub location: cudaMemLocation,
     pub flags: cudaMemAccessFlags,
@@ -306,7 +306,7 @@ unsafe impl Plain for cudaMemAccessDesc {}
 
 /// What `cudaMemPoolCreate` is to make.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaMemPoolProps {
     pub allocType: cudaMemAllocationType,
     pub handleTypes: cudaMemAllocationHandleType,
@@ -322,7 +322,7 @@ unsafe impl Plain for cudaMemPoolProps {}
 
 /// A pool's allocation, to be opened in another process.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaMemPoolPtrExportData {
     pub reserved: [u8; 64],
 }
@@ -332,7 +332,7 @@ unsafe impl Plain for cudaMemPoolPtrExportData {}
 
 /// A range of addresses that the L2 cache is to favour.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaAccessPolicyWindow {
     pub base_ptr: *mut c_void,
     pub num_bytes: usize,
@@ -346,7 +346,7 @@ unsafe impl Plain for cudaAccessPolicyWindow {}
 
 /// Which fence domain stands for which.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaLaunchMemSyncDomainMap {
     pub default_: u8,
     pub remote: u8,
@@ -357,7 +357,7 @@ unsafe impl Plain for cudaLaunchMemSyncDomainMap {}
 
 /// The part `clusterDim` of [`cudaLaunchAttributeValue`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaLaunchAttributeValue_clusterDim {
     pub x: c_uint,
     pub y: c_uint,
@@ -369,7 +369,7 @@ unsafe impl Plain for cudaLaunchAttributeValue_clusterDim {}
 
 /// The part `programmaticEvent` of [`cudaLaunchAttributeValue`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaLaunchAttributeValue_programmaticEvent {
     pub event: cudaEvent_t,
     pub flags: c_int,
@@ -381,7 +381,7 @@ unsafe impl Plain for cudaLaunchAttributeValue_programmaticEvent {}
 
 /// The part `preferredClusterDim` of [`cudaLaunchAttributeValue`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaLaunchAttributeValue_preferredClusterDim {
     pub x: c_uint,
     pub y: c_uint,
@@ -393,7 +393,7 @@ unsafe impl Plain for cudaLaunchAttributeValue_preferredClusterDim {}
 
 /// The part `launchCompletionEvent` of [`cudaLaunchAttributeValue`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaLaunchAttributeValue_launchCompletionEvent {
     pub event: cudaEvent_t,
     pub flags: c_int,
@@ -404,7 +404,7 @@ unsafe impl Plain for cudaLaunchAttributeValue_launchCompletionEvent {}
 
 /// The part `deviceUpdatableKernelNode` of [`cudaLaunchAttributeValue`].
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaLaunchAttributeValue_deviceUpdatableKernelNode {
     pub deviceUpdatable: c_int,
     pub devNode: cudaGraphDeviceNode_t,
@@ -451,7 +451,7 @@ unsafe impl Plain for cudaLaunchAttribute {}
 
 /// How a kernel is launched (`cudaLaunchKernelExC`).
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaLaunchConfig_t {
     pub gridDim: dim3,
     pub blockDim: dim3,
@@ -466,7 +466,7 @@ unsafe impl Plain for cudaLaunchConfig_t {}
 
 /// One kernel of `cudaLaunchCooperativeKernelMultiDevice`.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct cudaLaunchParams {
     pub func: *mut c_void,
     pub gridDim: dim3,

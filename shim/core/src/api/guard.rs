@@ -171,6 +171,15 @@ fn traced(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
     code
 }
 
+/// Whether calls are logged.
+pub fn is_tracing() -> bool {
+    let attention = ATTENTION.load(Relaxed);
+    if attention & FIRST_CALL != 0 {
+        start();
+    }
+    attention & (FIRST_CALL | TRACING) != 0 && ATTENTION.load(Relaxed) & TRACING != 0
+}
+
 /// From now on the process is exiting.
 pub fn set_exiting() {
     ATTENTION.fetch_or(EXITING, SeqCst);

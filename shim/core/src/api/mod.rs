@@ -31,6 +31,7 @@ macro_rules! driver {
         /// Pointers must be what the CUDA Driver API manual asks for.
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($arg: $ty),*) -> i32 {
+            $crate::trace_arguments!($name, $($arg),*);
             $crate::api::guard::driver(stringify!($name), move || -> $crate::abi::Result<()> { $body })
         }
     )*};
@@ -46,7 +47,19 @@ macro_rules! runtime {
         /// Pointers must be what the CUDA Runtime API manual asks for.
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($arg: $ty),*) -> i32 {
+            $crate::trace_arguments!($name, $($arg),*);
             $crate::api::guard::runtime(stringify!($name), move || -> $crate::abi::Result<()> { $body })
         }
     )*};
+}
+
+/// Logs a call's arguments when calls are traced.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! trace_arguments {
+    ($name:ident, $($arg:ident),*) => {
+        if $crate::api::guard::is_tracing() {
+            log::trace!(concat!(stringify!($name), ":" $(, " ", stringify!($arg), "={:?}")*) $(, $arg)*);
+        }
+    };
 }
