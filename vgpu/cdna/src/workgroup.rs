@@ -23,7 +23,7 @@ use crate::{
 /// Instructions a wave runs before the next wave's turn.
 const QUANTUM: u32 = 2000;
 /// Rounds over its waves that a work-group has before the next work-group's turn.
-const ROUNDS: u32 = 32;
+const ROUNDS: u32 = 8;
 /// Compute units, waves on each: what bounds the number of resident work-groups.
 const COMPUTE_UNITS: u32 = 104;
 const WAVES_PER_UNIT: u32 = 32;

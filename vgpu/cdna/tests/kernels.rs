@@ -463,7 +463,7 @@ fn lanes_exchange_values() {
         for (lane, v) in out.iter().enumerate() {
             let lane = lane as u32;
             let reversed = if lane == 5 { 1000 } else { 17 + 63 - lane };
-            let shifted = if lane % 16 == 0 { 0 } else { lane - 1 };
+            let shifted = if lane.is_multiple_of(16) { 0 } else { lane - 1 };
             assert_eq!(*v, reversed + shifted, "lane {lane}");
         }
     }

@@ -6,6 +6,7 @@ use super::{
     Trouble,
     access::Memory,
     memop::{self, MemOp},
+    smem::{self, SmemOp},
 };
 use crate::{
     Target,
@@ -20,7 +21,7 @@ pub enum Family {
     /// SOP1, SOP2, SOPC, SOPK, SOPP.
     Scalar,
     /// SMEM.
-    Smem,
+    Smem(SmemOp),
     /// The vector ALU.
     Valu,
     /// Lane reads and writes.
@@ -59,10 +60,15 @@ const PAGE: u64 = 4096;
 const SLOTS: usize = (PAGE / 4) as usize;
 
 /// Decoded code of one dispatch.
+///
+/// ```text
+/// pc -> page number -> slots of the page: 0, or an index plus 1 -> ops
+/// ```
 pub struct Code {
     target: Target,
     registers: (u16, u16),
-    pages: HashMap<u64, Box<[u32; SLOTS]>>,
+    by_address: HashMap<u64, usize>,
+    pages: Vec<Box<[u32; SLOTS]>>,
     ops: Vec<Op>,
 }
 
@@ -72,42 +78,39 @@ impl Code {
         Code {
             target,
             registers,
-            pages: HashMap::new(),
+            by_address: HashMap::new(),
+            pages: Vec::new(),
             ops: Vec::new(),
         }
     }
 
     /// Forgets everything: mappings changed or the code was written.
     pub fn clear(&mut self) {
+        self.by_address.clear();
         self.pages.clear();
         self.ops.clear();
     }
 
-    /// The instruction at an index that [`Code::find`] returned.
-    #[inline]
-    pub fn op(&self, index: u32) -> &Op {
-        &self.ops[index as usize]
+    /// The number of the page that holds `pc`, good until [`Code::clear`].
+    pub fn page(&mut self, pc: u64) -> usize {
+        *self.by_address.entry(pc / PAGE).or_insert_with(|| {
+            self.pages.push(Box::new([0; SLOTS]));
+            self.pages.len() - 1
+        })
     }
 
-    /// The index of the instruction at `pc`, decoding it if need be.
+    /// The instruction at `pc`, in the page that [`Code::page`] returned for it; decoded if need be.
     ///
     /// # Errors
     /// See [`FetchError`].
-    pub fn find(&mut self, pc: u64, memory: &mut Memory<'_>) -> Result<u32, FetchError> {
-        let page = self.pages.entry(pc / PAGE).or_insert_with(|| Box::new([0; SLOTS]));
-        let slot = (pc % PAGE / 4) as usize;
-        if page[slot] != 0 {
-            return Ok(page[slot] - 1);
+    #[inline]
+    pub fn find(&mut self, page: usize, pc: u64, memory: &mut Memory<'_>) -> Result<&Op, FetchError> {
+        let slot = &mut self.pages[page][(pc / 4) as usize % SLOTS];
+        if *slot == 0 {
+            self.ops.push(fetch(self.target, self.registers, pc, memory)?);
+            *slot = self.ops.len() as u32;
         }
-        let op = fetch(self.target, self.registers, pc, memory)?;
-        self.ops.push(op);
-        page[slot] = self.ops.len() as u32;
-        Ok(page[slot] - 1)
-    }
-
-    /// The slots of the page that holds `pc`, for the inner loop: 0, or an index plus 1.
-    pub fn page(&mut self, pc: u64) -> *const [u32; SLOTS] {
-        &**self.pages.entry(pc / PAGE).or_insert_with(|| Box::new([0; SLOTS]))
+        Ok(&self.ops[*slot as usize - 1])
     }
 }
 
@@ -145,7 +148,7 @@ fn family(inst: &Inst) -> Family {
     use Encoding as E;
     match inst.enc {
         E::Sop1 | E::Sop2 | E::Sopc | E::Sopk | E::Sopp => Family::Scalar,
-        E::Smem => Family::Smem,
+        E::Smem => smem::operation(inst.mnemonic).map_or(Family::Unsupported, Family::Smem),
         E::Ds => memop::ds(inst.mnemonic).map_or(Family::Unsupported, Family::Ds),
         E::Flat | E::Global | E::Scratch => memory(inst).map_or(Family::Unsupported, Family::Flat),
         E::Mubuf | E::Mtbuf => memory(inst).map_or(Family::Unsupported, Family::Buffer),

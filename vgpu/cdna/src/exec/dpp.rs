@@ -1,5 +1,7 @@
 //! Data-parallel primitives: which lane each lane's first source comes from.
 
+use std::sync::LazyLock;
+
 use crate::isa::Dpp;
 
 /// Source lane per lane, and the lanes whose source exists in the row or wave.
@@ -12,7 +14,12 @@ pub struct Movement {
 }
 
 /// The movement a control code asks for; `None` for a reserved code.
-pub fn movement(ctrl: u16) -> Option<Movement> {
+pub fn movement(ctrl: u16) -> Option<&'static Movement> {
+    static ALL: LazyLock<Vec<Option<Movement>>> = LazyLock::new(|| (0..512).map(compute).collect());
+    ALL[usize::from(ctrl & 511)].as_ref()
+}
+
+fn compute(ctrl: u16) -> Option<Movement> {
     let mut m = Movement {
         from: [0; 64],
         valid: 0,

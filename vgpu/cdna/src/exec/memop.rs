@@ -119,7 +119,8 @@ fn unit_and_half(name: &str) -> Option<(Unit, Half)> {
     Some((unit(name)?, half))
 }
 
-fn vector_atomic(name: &str) -> Option<MemOp> {
+/// The atomic that vector and scalar memory instructions call so.
+pub(super) fn vector_atomic(name: &str) -> Option<MemOp> {
     let (base, wide) = name.strip_suffix("_x2").map_or((name, false), |n| (n, true));
     let (op, wide) = match base {
         "swap" => (AtomicOp::Swap, wide),

@@ -257,7 +257,7 @@ impl Wave {
             Lanes::Dpp(d) => {
                 let lanes = exec & dpp::row_bank_mask(d);
                 match dpp::movement(d.ctrl) {
-                    Some(m) if !d.bound_ctrl => lanes & dpp::valid_lanes(&m, exec),
+                    Some(m) if !d.bound_ctrl => lanes & dpp::valid_lanes(m, exec),
                     _ => lanes,
                 }
             }

@@ -45,25 +45,17 @@ pub fn run(wave: &mut Wave, ctx: &mut Context<'_>, code: &mut Code, quantum: u32
         code.clear();
     }
     let mut done = 0;
-    let mut page_of = u64::MAX;
-    let mut page = std::ptr::null();
+    // The page of the last instruction and its number in the cache.
+    let mut current = (u64::MAX, 0);
     while done < quantum {
         let pc = wave.pc;
-        if pc >> 12 != page_of {
-            page_of = pc >> 12;
-            page = code.page(pc);
+        if pc >> 12 != current.0 {
+            current = (pc >> 12, code.page(pc));
         }
-        // SAFETY: `page` was returned by `code` for this page; the boxed slots stay in place until `clear`, which resets it.
-        let slot = unsafe { (*page)[(pc >> 2 & 0x3ff) as usize] };
-        let index = if slot != 0 {
-            slot - 1
-        } else {
-            match code.find(pc, &mut ctx.spaces.memory) {
-                Ok(index) => index,
-                Err(e) => return (done, Pause::NoInstruction(e)),
-            }
+        let op = match code.find(current.1, pc, &mut ctx.spaces.memory) {
+            Ok(op) => op,
+            Err(e) => return (done, Pause::NoInstruction(e)),
         };
-        let op = code.op(index);
         wave.pc = pc + u64::from(op.inst.size);
         done += 1;
         match execute(wave, ctx, op) {
@@ -73,7 +65,7 @@ pub fn run(wave: &mut Wave, ctx: &mut Context<'_>, code: &mut Code, quantum: u32
             Ok(Flow::Yield) => return (done, Pause::Yield),
             Ok(Flow::FlushCode) => {
                 code.clear();
-                page_of = u64::MAX;
+                current.0 = u64::MAX;
             }
             Ok(Flow::Trap(id)) => {
                 wave.pc = pc;
@@ -93,7 +85,7 @@ fn execute(wave: &mut Wave, ctx: &mut Context<'_>, op: &Op) -> Result<Flow, Trou
     let inst = &op.inst;
     match op.family {
         Family::Scalar => return scalar::execute(wave, ctx, inst),
-        Family::Smem => return smem::execute(wave, ctx, inst),
+        Family::Smem(m) => return smem::execute(wave, ctx, inst, m),
         Family::Valu if wave.mode.gpr_idx() => valu::execute(wave, &indexed(inst, wave)?)?,
         Family::Valu => valu::execute(wave, inst)?,
         Family::Lane => lane::execute(wave, inst)?,
