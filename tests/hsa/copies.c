@@ -73,6 +73,27 @@ static void registered(void)
     CHECK(hsa_amd_memory_pool_free(a));
 }
 
+static void timed(void)
+{
+    char *from = host_alloc(&m, SIZE), *a = device_alloc(&m.gpu[0], SIZE);
+    hsa_signal_t done = signal_new(1);
+    hsa_amd_profiling_async_copy_time_t time = {0};
+    uint64_t before, after;
+    CHECK(hsa_amd_profiling_async_copy_enable(true));
+    CHECK(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, &before));
+    CHECK(hsa_amd_memory_async_copy(a, m.gpu[0].agent, from, m.cpu, SIZE, 0, NULL, done));
+    wait_for(done, "a timed copy");
+    CHECK(hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP, &after));
+    CHECK(hsa_amd_profiling_get_async_copy_time(done, &time));
+    // Clocks are matched by interpolation: a little slack.
+    EXPECT(time.start < time.end && time.start + 1000000 > before && time.end < after + 1000000,
+           "the copy between %lu and %lu, not %lu to %lu", before, after, time.start, time.end);
+    CHECK(hsa_amd_profiling_async_copy_enable(false));
+    CHECK(hsa_signal_destroy(done));
+    CHECK(hsa_amd_memory_pool_free(from));
+    CHECK(hsa_amd_memory_pool_free(a));
+}
+
 static void fills(void)
 {
     uint32_t *a = device_alloc(&m.gpu[0], SIZE), *to = host_alloc(&m, SIZE);
@@ -129,6 +150,7 @@ int main(void)
     sizes();
     dependencies();
     registered();
+    timed();
     fills();
     rectangles();
     CHECK(hsa_shut_down());

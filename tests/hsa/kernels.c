@@ -63,14 +63,24 @@ int main(int argc, char **argv)
     wait_for(spun, "the spinning kernel");
     EXPECT(flag[1] == 1, "its store to be seen");
 
-    // A queue that is destroyed under a kernel that never ends.
-    flag[0] = flag[1] = 0;
-    dispatch(&m, second, code_kernel(&code, "spin.kd"), 64, 64, 0, &spin, sizeof spin, (hsa_signal_t){0});
-    usleep(10000);
+    // Queues that are stopped, and destroyed, under a kernel that would never end.
+    for (int stop = 0; stop < 2; stop++) {
+        hsa_queue_t *third = queue_new();
+        flag[0] = flag[1] = 0;
+        dispatch(&m, third, code_kernel(&code, "spin.kd"), 64, 64, 0, &spin, sizeof spin, (hsa_signal_t){0});
+        usleep(10000);
+        if (stop) {
+            CHECK(hsa_queue_inactivate(third));
+            __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+            usleep(10000);
+            EXPECT(flag[1] == 0, "the kernel to be preempted");
+        }
+        CHECK(hsa_queue_destroy(third));
+        __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+        usleep(10000);
+        EXPECT(flag[1] == 0, "the kernel to be gone");
+    }
     CHECK(hsa_queue_destroy(second));
-    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
-    usleep(10000);
-    EXPECT(flag[1] == 0, "the kernel to be gone");
 
     CHECK(hsa_queue_destroy(queue));
     CHECK(hsa_executable_destroy(code.executable));

@@ -157,6 +157,42 @@ static void destruction(void)
     CHECK(hsa_signal_destroy(never));
 }
 
+// A queue for grids that synchronise as a whole.
+static void cooperative(void)
+{
+    uint32_t size = 0;
+    bool supported = false;
+    hsa_queue_t *queue;
+    hsa_signal_t done = signal_new(1);
+    CHECK(hsa_agent_get_info(m.gpu[0].agent, (hsa_agent_info_t)HSA_AMD_AGENT_INFO_COOPERATIVE_QUEUES, &supported));
+    EXPECT(supported, "cooperative queues");
+    CHECK(hsa_agent_get_info(m.gpu[0].agent, HSA_AGENT_INFO_QUEUE_MIN_SIZE, &size));
+    CHECK(hsa_queue_create(m.gpu[0].agent, size, HSA_QUEUE_TYPE_COOPERATIVE, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue));
+    hsa_barrier_and_packet_t packet = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+    packet.completion_signal = done;
+    submit(queue, &packet);
+    wait_for(done, "a packet on a cooperative queue");
+    CHECK(hsa_queue_destroy(queue));
+    CHECK(hsa_signal_destroy(done));
+}
+
+// Priorities and compute-unit masks are accepted.
+static void attributes(void)
+{
+    int error = 0;
+    hsa_queue_t *queue = queue_new(64, &error);
+    hsa_signal_t done = signal_new(1);
+    uint32_t mask[4] = {0xffff, 0, 0, 0};
+    CHECK(hsa_amd_queue_set_priority(queue, HSA_AMD_QUEUE_PRIORITY_HIGH));
+    CHECK(hsa_amd_queue_cu_set_mask(queue, 128, mask));
+    hsa_barrier_and_packet_t packet = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+    packet.completion_signal = done;
+    submit(queue, &packet);
+    wait_for(done, "a packet after changes to its queue");
+    CHECK(hsa_queue_destroy(queue));
+    CHECK(hsa_signal_destroy(done));
+}
+
 int main(void)
 {
     m = machine_start(1);
@@ -166,6 +202,8 @@ int main(void)
     producers();
     errors();
     destruction();
+    cooperative();
+    attributes();
     CHECK(hsa_shut_down());
     printf("queues: ok\n");
     return 0;

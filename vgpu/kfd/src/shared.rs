@@ -568,6 +568,29 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_dies_with_the_lock_leaves_a_usable_table() {
+        let shared = machine("killed");
+        let (a, _) = shared.allocate(0, HeapKind::Vram, 5 << 20, 0).unwrap();
+        // SAFETY: the child touches the shared table only, and ends without running anything of the parent's.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                let mut guard = shared.lock();
+                guard.unlink(a.index);
+                std::mem::forget(guard);
+                libc::_exit(0);
+            }
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+        assert_eq!(shared.available(0), 64 << 20, "what the dead had done counts");
+        let (b, _) = shared.allocate(0, HeapKind::Vram, 64 << 20, 0).unwrap();
+        shared.release(b);
+        shared.release(a);
+        assert_eq!(shared.available(0), 64 << 20);
+        done(shared);
+    }
+
+    #[test]
     fn an_ipc_handle_dies_with_its_buffer() {
         let shared = machine("ipc");
         let (a, _) = shared.allocate(0, HeapKind::Vram, 1 << 20, 0).unwrap();
