@@ -500,8 +500,7 @@ pub(super) fn new_variable<'a>(
 
 /// The bytes of a constant as a type, little-endian in the first bytes; `None` where it cannot be one.
 fn encode(value: Constant, ty: ScalarType) -> Option<[u8; 128]> {
-    // ptxas converts constants to the element's type, but takes a hexadecimal float for its bits where the type is
-    // untyped bits.
+    // A constant becomes the element's type, but a hexadecimal float is its own bits where the type is untyped bits.
     let bits: u64 = match (value, ty) {
         (_, ScalarType::Texref | ScalarType::Samplerref | ScalarType::Surfref) => return None,
         (Constant::F32(bits), ScalarType::F64) => f64::from(f32::from_bits(bits)).to_bits(),

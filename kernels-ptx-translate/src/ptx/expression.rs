@@ -108,7 +108,7 @@ impl Parser<'_> {
         let Constant::Int(chosen, _) = condition else {
             return invalid(line, "the condition of ?: is no integer");
         };
-        // Both arms are parsed, one is taken; a division by zero in the other is still an error, as ptxas has it.
+        // Both arms are folded and one is taken: a division by zero is an error in either.
         let yes = self.conditional(depth + 1)?;
         self.expect(":")?;
         let no = self.conditional(depth + 1)?;
