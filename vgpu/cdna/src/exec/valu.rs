@@ -154,4 +154,6 @@ fn write_f16(wave: &mut Wave, inst: &Inst, mut out: V32, env: &Env, keep_high: b
 }
 
 #[cfg(test)]
+mod sequences;
+#[cfg(test)]
 mod tests;
