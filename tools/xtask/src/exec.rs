@@ -70,6 +70,9 @@ pub struct Arguments {
     /// Write the virtual GPU's counters of each process to files with this prefix.
     #[arg(long)]
     pub counters: Option<PathBuf>,
+    /// Run what is built, without asking cargo whether it is up to date.
+    #[arg(long)]
+    pub no_build: bool,
     /// The command and its arguments, after `--`.
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,
@@ -89,6 +92,7 @@ impl Arguments {
             pml: "ucx".into(),
             variables: Vec::new(),
             counters: None,
+            no_build: false,
             command: command.into_iter().map(Into::into).collect(),
         }
     }
@@ -96,7 +100,9 @@ impl Arguments {
 
 /// Runs the command with this terminal's streams.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    setup::build()?;
+    if !arguments.no_build {
+        setup::build()?;
+    }
     let scratch = bench::Scratch::new("exec")?;
     let status = command(arguments, scratch.path())?.status()?;
     Ok(ExitCode::from(status.code().unwrap_or(1) as u8))
