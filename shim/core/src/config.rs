@@ -93,6 +93,8 @@ variables! {
     QUEUES: usize = "REGAUGE_QUEUES", "8", count;
     #[doc = "The highest capability, times 10, of PTX that is taken from a fat binary without PTX for ours."]
     HIGHEST_PTX: u32 = "REGAUGE_HIGHEST_PTX", "99", number;
+    #[doc = "Whether the CPU may touch device memory on a large-BAR card: auto (until allocation calls are hooked, as UCX does), always, never."]
+    HOST_ACCESS: HostAccess = "REGAUGE_HOST_ACCESS", "auto", host_access;
     #[doc = "The program that translates PTX; empty: regauge-ptx-worker beside libcuda.so.1."]
     PTX_WORKER: Option<PathBuf> = "REGAUGE_PTX_WORKER", "", path;
     #[doc = "Whether translated kernels are kept on disk: 1 or 0."]
@@ -110,6 +112,27 @@ fn major_minor(text: &str) -> Option<(u32, u32)> {
             .then(|| part.parse().ok())?
     };
     Some((digits(major)?, digits(minor)?)).filter(|&(major, minor)| major < 1000 && minor < 100)
+}
+
+/// What [`HOST_ACCESS`] can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostAccess {
+    /// Until somebody hooks the allocation calls.
+    Auto,
+    /// Even then.
+    Always,
+    /// From the start.
+    Never,
+}
+
+/// `auto`, `always` or `never`.
+fn host_access(text: &str) -> Option<HostAccess> {
+    Some(match text {
+        "auto" => HostAccess::Auto,
+        "always" => HostAccess::Always,
+        "never" => HostAccess::Never,
+        _ => return None,
+    })
 }
 
 /// A number.

@@ -63,7 +63,10 @@ pub fn parse(text: &str) -> Result<Vec<Case>, String> {
     for (at, line) in text.lines().enumerate() {
         let bad = |what: &str| format!("line {}: {what}", at + 1);
         if let Some(name) = line.strip_prefix("@case ") {
-            cases.push(Case { name: name.to_string(), ..Case::default() });
+            cases.push(Case {
+                name: name.to_string(),
+                ..Case::default()
+            });
             in_ptx = false;
             continue;
         }
@@ -115,7 +118,10 @@ mod tests {
         let text = "@case a\n@launch 1 2 3 4\n@in 1 ff\n@ptx\n.version 8.5\n@p bra L;\n@end\n";
         let cases = parse(text).unwrap();
         assert_eq!(cases[0].input, [1, 255]);
-        assert_eq!((cases[0].grid, cases[0].block, cases[0].out_words, cases[0].shared), (1, 2, 3, 4));
+        assert_eq!(
+            (cases[0].grid, cases[0].block, cases[0].out_words, cases[0].shared),
+            (1, 2, 3, 4)
+        );
         assert_eq!(cases[0].ptx, ".version 8.5\n@p bra L;\n");
         assert!(parse("@launch 1").is_err());
     }

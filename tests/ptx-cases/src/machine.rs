@@ -32,7 +32,9 @@ struct Memory(Vec<Block>);
 impl Memory {
     /// Maps `bytes` at the next free place and gives its address.
     fn map(&mut self, bytes: &[u8], executable: bool) -> u64 {
-        let start = self.0.last().map_or(0x10_0000_0000, |b| (b.start + b.bytes.len() as u64 * 8).next_multiple_of(1 << 20) + (1 << 20));
+        let start = self.0.last().map_or(0x10_0000_0000, |b| {
+            (b.start + b.bytes.len() as u64 * 8).next_multiple_of(1 << 20) + (1 << 20)
+        });
         let mut words: Vec<AtomicU64> = bytes
             .chunks(8)
             .map(|chunk| {
@@ -42,19 +44,31 @@ impl Memory {
             })
             .collect();
         words.push(AtomicU64::new(0));
-        self.0.push(Block { start, bytes: words, executable });
+        self.0.push(Block {
+            start,
+            bytes: words,
+            executable,
+        });
         start
     }
 
     fn words(&self, start: u64, count: usize) -> Vec<u64> {
         let block = self.0.iter().find(|b| b.start == start);
-        block.into_iter().flat_map(|b| &b.bytes).take(count).map(|w| w.load(Ordering::Relaxed)).collect()
+        block
+            .into_iter()
+            .flat_map(|b| &b.bytes)
+            .take(count)
+            .map(|w| w.load(Ordering::Relaxed))
+            .collect()
     }
 }
 
 impl GpuMemory for Memory {
     fn region(&self, va: u64) -> Option<Region> {
-        let block = self.0.iter().find(|b| va >= b.start && va < b.start + b.bytes.len() as u64 * 8)?;
+        let block = self
+            .0
+            .iter()
+            .find(|b| va >= b.start && va < b.start + b.bytes.len() as u64 * 8)?;
         Some(Region {
             start: block.start,
             end: block.start + block.bytes.len() as u64 * 8,
@@ -104,8 +118,13 @@ fn image(kernel: &CompiledKernel) -> Result<(Vec<u8>, u64), String> {
         image[to..to + length].copy_from_slice(&kernel.code_object[from..from + length]);
     }
     let name = format!("{}.kd", kernel.symbol);
-    let symbol = elf.dynsyms.iter().find(|s| elf.dynstrtab.get_at(s.st_name) == Some(&name));
-    symbol.map(|s| (image, s.st_value)).ok_or_else(|| format!("no symbol {name}"))
+    let symbol = elf
+        .dynsyms
+        .iter()
+        .find(|s| elf.dynstrtab.get_at(s.st_name) == Some(&name));
+    symbol
+        .map(|s| (image, s.st_value))
+        .ok_or_else(|| format!("no symbol {name}"))
 }
 
 /// Runs a compiled case. `info` is the module it came from.
@@ -122,7 +141,10 @@ pub fn run(case: &Case, kernel: &CompiledKernel, info: &ModuleInfo, target: Targ
     // Relocate: the words hold offsets in the block.
     for r in &info.relocations {
         let block = memory.0.last().ok_or("no data block")?;
-        let word = block.bytes.get(r.at as usize / 8).ok_or("relocation outside the data block")?;
+        let word = block
+            .bytes
+            .get(r.at as usize / 8)
+            .ok_or("relocation outside the data block")?;
         word.fetch_add(data_va, Ordering::Relaxed);
     }
     let input = memory.map(&bytes_of(&case.input), false);
@@ -134,7 +156,11 @@ pub fn run(case: &Case, kernel: &CompiledKernel, info: &ModuleInfo, target: Targ
     }
     args.extend(1u64.to_le_bytes());
     if args.len() as u32 != 16 + HIDDEN_ARGS_SIZE || kernel.kernarg_size != args.len() as u32 {
-        return Err(format!("kernel arguments of {} bytes, not {}", kernel.kernarg_size, args.len()));
+        return Err(format!(
+            "kernel arguments of {} bytes, not {}",
+            kernel.kernarg_size,
+            args.len()
+        ));
     }
     let kernarg_va = memory.map(&args, false);
     let packet_va = memory.map(&[0; 64], false);
@@ -143,7 +169,10 @@ pub fn run(case: &Case, kernel: &CompiledKernel, info: &ModuleInfo, target: Targ
         WarpLayout::Paired => case.block,
         WarpLayout::Solo => case.block.div_ceil(32) * 64,
     };
-    let clock = Clock { start: Instant::now(), limit: Duration::from_secs(20) };
+    let clock = Clock {
+        start: Instant::now(),
+        limit: Duration::from_secs(20),
+    };
     let dispatch = Dispatch {
         target: match target {
             Target::Gfx90a => cdna::Target::Gfx90a,
@@ -164,5 +193,8 @@ pub fn run(case: &Case, kernel: &CompiledKernel, info: &ModuleInfo, target: Targ
         host: &clock,
     };
     cdna::dispatch::run(&dispatch).map_err(|stop| format!("{stop:?}"))?;
-    Ok(Outcome { out: memory.words(out, count), input: memory.words(input, case.input.len()) })
+    Ok(Outcome {
+        out: memory.words(out, count),
+        input: memory.words(input, case.input.len()),
+    })
 }

@@ -58,7 +58,11 @@ struct Line {
 
 impl Options {
     fn target(&self) -> Target {
-        if self.arch == "gfx942" { Target::Gfx942 } else { Target::Gfx90a }
+        if self.arch == "gfx942" {
+            Target::Gfx942
+        } else {
+            Target::Gfx90a
+        }
     }
 
     fn load(&self) -> Result<Vec<(Case, Record)>, String> {
@@ -90,7 +94,12 @@ fn main() -> ExitCode {
 }
 
 fn request(case: &Case, options: &Options) -> CompileRequest {
-    CompileRequest { entry: "t".into(), target: options.target(), block: [case.block, 1, 1], opt_level: options.opt }
+    CompileRequest {
+        entry: "t".into(),
+        target: options.target(),
+        block: [case.block, 1, 1],
+        opt_level: options.opt,
+    }
 }
 
 fn print_ir(options: &Options) -> Result<ExitCode, String> {
@@ -132,7 +141,10 @@ fn run_part(options: &Options, part: &str) -> Result<ExitCode, String> {
     let compiler = Compiler::find(options.comgr.as_deref())?;
     let mut out = std::io::stdout().lock();
     for (at, (case, record)) in options.load()?.iter().enumerate().skip(first).step_by(step.max(1)) {
-        let line = Line { at, verdict: judge(case, record, options, &compiler) };
+        let line = Line {
+            at,
+            verdict: judge(case, record, options, &compiler),
+        };
         let line = serde_json::to_string(&line).map_err(|e| e.to_string())?;
         writeln!(out, "{line}").map_err(|e| e.to_string())?;
         out.flush().map_err(|e| e.to_string())?;
@@ -147,7 +159,9 @@ fn supervise(first: usize, step: usize, count: usize) -> Result<Vec<(usize, Verd
     while next < count {
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
         let mut command = Command::new(program);
-        command.args(std::env::args_os().skip(1)).arg(format!("--part={next}:{step}"));
+        command
+            .args(std::env::args_os().skip(1))
+            .arg(format!("--part={next}:{step}"));
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -175,7 +189,11 @@ fn supervise(first: usize, step: usize, count: usize) -> Result<Vec<(usize, Verd
 /// Groups failures that differ in numbers only.
 fn reason(text: &str) -> String {
     let short: String = text.chars().take(90).collect();
-    short.split_whitespace().map(|w| if w.starts_with("0x") { "0x.." } else { w }).collect::<Vec<_>>().join(" ")
+    short
+        .split_whitespace()
+        .map(|w| if w.starts_with("0x") { "0x.." } else { w })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn run_all(options: &Options) -> Result<ExitCode, String> {
@@ -183,9 +201,13 @@ fn run_all(options: &Options) -> Result<ExitCode, String> {
     let count = cases.len();
     let jobs = options.jobs.clamp(1, 64);
     let results: Vec<Result<Vec<(usize, Verdict)>, String>> = std::thread::scope(|scope| {
-        let parts: Vec<_> =
-            (0..jobs).map(|first| scope.spawn(move || supervise(first, jobs, count))).collect();
-        parts.into_iter().map(|p| p.join().unwrap_or_else(|_| Err("a supervisor panicked".into()))).collect()
+        let parts: Vec<_> = (0..jobs)
+            .map(|first| scope.spawn(move || supervise(first, jobs, count)))
+            .collect();
+        parts
+            .into_iter()
+            .map(|p| p.join().unwrap_or_else(|_| Err("a supervisor panicked".into())))
+            .collect()
     });
     let mut verdicts = Vec::new();
     for part in results {
@@ -209,7 +231,10 @@ fn run_all(options: &Options) -> Result<ExitCode, String> {
             }
             Verdict::Fails(what) => {
                 failed += 1;
-                reasons.entry(format!("fails: {}", reason(what))).or_default().push(name);
+                reasons
+                    .entry(format!("fails: {}", reason(what)))
+                    .or_default()
+                    .push(name);
             }
         }
     }
@@ -223,5 +248,9 @@ fn run_all(options: &Options) -> Result<ExitCode, String> {
         verdicts.len(),
         options.arch
     );
-    Ok(if agree >= options.at_least { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if agree >= options.at_least {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

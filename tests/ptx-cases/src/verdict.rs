@@ -46,7 +46,13 @@ fn tolerance(name: &str) -> Option<Tolerance> {
     } else if name.starts_with("lg2.approx") {
         (exp(-22.0), exp(-22.0), f64::INFINITY)
     } else if name.starts_with("ex2.approx") {
-        let n = if name.ends_with("bf16") { -7.0 } else if name.ends_with("f16") { -9.9 } else { -22.0 };
+        let n = if name.ends_with("bf16") {
+            -7.0
+        } else if name.ends_with("f16") {
+            -9.9
+        } else {
+            -22.0
+        };
         (exp(n), 0.0, f64::INFINITY)
     } else if name.starts_with("tanh.approx") {
         let n = if name.ends_with("bf16") { -8.0 } else { -10.987 };
@@ -54,8 +60,20 @@ fn tolerance(name: &str) -> Option<Tolerance> {
     } else {
         return None;
     };
-    let bits = if name.ends_with("f16") { 16 } else if name.ends_with("f64") { 64 } else { 32 };
-    Some(Tolerance { relative, absolute, bits, brain: name.ends_with("bf16"), range })
+    let bits = if name.ends_with("f16") {
+        16
+    } else if name.ends_with("f64") {
+        64
+    } else {
+        32
+    };
+    Some(Tolerance {
+        relative,
+        absolute,
+        bits,
+        brain: name.ends_with("bf16"),
+        range,
+    })
 }
 
 /// The value of a floating-point word.
@@ -89,9 +107,14 @@ fn close(t: &Tolerance, argument: u64, ours: u64, theirs: u64) -> bool {
 
 /// Compares the words of an outcome with a record.
 pub fn compare(case: &Case, record: &Record, outcome: &Outcome) -> Verdict {
-    let words = |list: &[String]| -> Vec<u64> { list.iter().map(|w| u64::from_str_radix(w, 16).unwrap_or(0)).collect() };
+    let words =
+        |list: &[String]| -> Vec<u64> { list.iter().map(|w| u64::from_str_radix(w, 16).unwrap_or(0)).collect() };
     let theirs = words(&record.out);
-    let memory = if record.mem.is_empty() { case.input.clone() } else { words(&record.mem) };
+    let memory = if record.mem.is_empty() {
+        case.input.clone()
+    } else {
+        words(&record.mem)
+    };
     let tolerance = tolerance(&case.name);
     let mut exact = true;
     let mut wrong = Vec::new();
@@ -108,7 +131,13 @@ pub fn compare(case: &Case, record: &Record, outcome: &Outcome) -> Verdict {
     }
     if let Some(&at) = wrong.first() {
         let thread = at / case.out_words.max(1) as usize;
-        let input: Vec<String> = case.input.iter().skip(thread * 4).take(4).map(|w| format!("{w:x}")).collect();
+        let input: Vec<String> = case
+            .input
+            .iter()
+            .skip(thread * 4)
+            .take(4)
+            .map(|w| format!("{w:x}"))
+            .collect();
         return Verdict::Differs(format!(
             "{} of {} words; word {at}, thread {thread}, inputs {}: {:x}, recorded {:x}",
             wrong.len(),
@@ -127,9 +156,17 @@ pub fn compare(case: &Case, record: &Record, outcome: &Outcome) -> Verdict {
         ));
     }
     if outcome.out.len() != theirs.len() {
-        return Verdict::Fails(format!("{} words of output, {} recorded", outcome.out.len(), theirs.len()));
+        return Verdict::Fails(format!(
+            "{} words of output, {} recorded",
+            outcome.out.len(),
+            theirs.len()
+        ));
     }
-    if exact { Verdict::Agrees } else { Verdict::WithinDocumentedError }
+    if exact {
+        Verdict::Agrees
+    } else {
+        Verdict::WithinDocumentedError
+    }
 }
 
 #[cfg(test)]
@@ -137,29 +174,67 @@ mod tests {
     use super::*;
 
     fn verdict(name: &str, ours: u64, theirs: &str) -> Verdict {
-        let case = Case { name: name.into(), out_words: 1, input: vec![0; 4], ..Case::default() };
-        let record = Record { out: vec![theirs.into()], ..Record::default() };
-        compare(&case, &record, &Outcome { out: vec![ours], input: vec![0; 4] })
+        let case = Case {
+            name: name.into(),
+            out_words: 1,
+            input: vec![0; 4],
+            ..Case::default()
+        };
+        let record = Record {
+            out: vec![theirs.into()],
+            ..Record::default()
+        };
+        compare(
+            &case,
+            &record,
+            &Outcome {
+                out: vec![ours],
+                input: vec![0; 4],
+            },
+        )
     }
 
     #[test]
     fn exact_instructions_have_no_tolerance() {
         assert_eq!(verdict("add.f32", 0x3f80_0000, "3f800000"), Verdict::Agrees);
-        assert!(matches!(verdict("add.f32", 0x3f80_0001, "3f800000"), Verdict::Differs(_)));
+        assert!(matches!(
+            verdict("add.f32", 0x3f80_0001, "3f800000"),
+            Verdict::Differs(_)
+        ));
     }
 
     #[test]
     fn approximations_have_the_documented_one() {
-        assert_eq!(verdict("ex2.approx.f32", 0x3f80_0001, "3f800000"), Verdict::WithinDocumentedError);
-        assert!(matches!(verdict("ex2.approx.f32", 0x3f80_0009, "3f800000"), Verdict::Differs(_)));
-        assert!(matches!(verdict("ex2.approx.f32", 0x7fc0_0000, "7fffffff"), Verdict::Differs(_)));
+        assert_eq!(
+            verdict("ex2.approx.f32", 0x3f80_0001, "3f800000"),
+            Verdict::WithinDocumentedError
+        );
+        assert!(matches!(
+            verdict("ex2.approx.f32", 0x3f80_0009, "3f800000"),
+            Verdict::Differs(_)
+        ));
+        assert!(matches!(
+            verdict("ex2.approx.f32", 0x7fc0_0000, "7fffffff"),
+            Verdict::Differs(_)
+        ));
     }
 
     #[test]
     fn changed_memory_is_seen() {
-        let case = Case { name: "atom".into(), out_words: 1, input: vec![0; 4], ..Case::default() };
-        let record = Record { out: vec!["0".into()], ..Record::default() };
-        let outcome = Outcome { out: vec![0], input: vec![0, 0, 0, 1] };
+        let case = Case {
+            name: "atom".into(),
+            out_words: 1,
+            input: vec![0; 4],
+            ..Case::default()
+        };
+        let record = Record {
+            out: vec!["0".into()],
+            ..Record::default()
+        };
+        let outcome = Outcome {
+            out: vec![0],
+            input: vec![0, 0, 0, 1],
+        };
         assert!(matches!(compare(&case, &record, &outcome), Verdict::Differs(_)));
     }
 }

@@ -10,7 +10,7 @@ use crate::{Result, bench, process, programs};
 /// Counter: IPC memory handles opened.
 pub const IPC_IMPORTS: &str = "ipc_imports";
 /// Counter: bytes that GPU queues moved between the blocks of two processes.
-pub const BYTES_BETWEEN_PROCESSES: &str = "bytes_between_processes";
+pub const BYTES_BETWEEN_PROCESSES: &str = "foreign_bytes";
 
 /// How device memory may travel between ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

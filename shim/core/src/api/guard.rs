@@ -1,6 +1,6 @@
 //! What surrounds every API call: panics, forked children, exit, host callbacks, tracing, the last error.
 //!
-//! The usual call pays one load: [`ATTENTION`] is zero unless something is out of the ordinary.
+//! The usual call pays a few loads: [`ATTENTION`] is zero unless something is out of the ordinary.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Instant;
 
 use crate::abi::{Error, Result};
-use crate::{config, device, exit, fork};
+use crate::{config, device, exit, fork, memory};
 
 /// Reasons for which a call needs a closer look, as bits; the upper half counts the host callbacks that run now.
 static ATTENTION: AtomicU32 = AtomicU32::new(FIRST_CALL);
@@ -31,6 +31,7 @@ thread_local! {
 
 /// Runs the body of a driver API call.
 pub fn driver(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
+    memory::host_access::watch();
     let attention = ATTENTION.load(Relaxed);
     if attention == 0 {
         return code(name, body);

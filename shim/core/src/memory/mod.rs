@@ -6,6 +6,7 @@
 
 pub mod dma_buf;
 pub mod host;
+pub mod host_access;
 pub mod ipc;
 pub mod managed;
 pub mod pointer;
@@ -46,6 +47,9 @@ pub fn allocate(context: &'static Context, size: usize) -> Result<Entry> {
         .insert(description)
         .map_err(|conflict| undo(unexpected(conflict, &description)))?;
     device.count_allocated(size);
+    if device.host_accessible {
+        host_access::enter(entry.base, entry.size);
+    }
     let now = device.readers.load(Ordering::Acquire);
     if now != readers {
         // Another thread enabled peer access meanwhile and may not have seen this block.
@@ -124,6 +128,7 @@ fn release(entry: &Entry) {
     let result = match entry.kind {
         Kind::Device => {
             ipc::forget_exported(entry.id);
+            host_access::leave(entry.base);
             entry.context.device.count_freed(entry.size as usize);
             // SAFETY: the caller took the entry out of the registry, so nobody else frees it; streams are idle.
             unsafe { hsa::memory::free(address) }

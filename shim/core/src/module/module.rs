@@ -47,6 +47,7 @@ impl Drop for Data {
         for entry in &self.entries {
             memory::leave_variable(entry);
         }
+        memory::host_access::leave(self.address());
         // SAFETY: allocated by `Data::new`; whoever unloads a module has waited for its kernels.
         if let Err(error) = unsafe { hsa::memory::free(self.base) } {
             log::warn!("the variables of a module could not be freed: {error}");
@@ -87,6 +88,9 @@ impl Data {
                 .push(memory::enter_variable(context, start + global.offset, global.size)?);
         }
         data.initialise(&initial_bytes(code, start)?, info.data_size, context)?;
+        if device.host_accessible && !managed {
+            memory::host_access::enter(start, info.data_size);
+        }
         Ok(Some(data))
     }
 

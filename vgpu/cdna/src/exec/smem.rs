@@ -175,7 +175,11 @@ mod tests {
     fn names_tell_the_operation() {
         assert_eq!(operation(M::s_load_dwordx16), Some(SmemOp::Load(16, false)));
         assert_eq!(operation(M::s_buffer_store_dwordx2), Some(SmemOp::Store(2, true)));
-        let swap = SmemOp::Atomic { op: AtomicOp::Swap, wide: true, buffer: false };
+        let swap = SmemOp::Atomic {
+            op: AtomicOp::Swap,
+            wide: true,
+            buffer: false,
+        };
         assert_eq!(operation(M::s_atomic_swap_x2), Some(swap));
         assert_eq!(operation(M::s_dcache_wb_vol), Some(SmemOp::Nothing));
         assert_eq!(operation(M::s_scratch_load_dword), None);

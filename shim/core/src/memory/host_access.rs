@@ -1,0 +1,109 @@
+//! Whether the CPU may touch device memory where the card's BAR would let it.
+//!
+//! ROCr maps the memory of a large-BAR card readable and writable, and HSA-side libraries use that: libfabric copies short
+//! messages out of device memory with the CPU. CUDA programs know no such thing, and UCX's CUDA support depends on it: it
+//! learns of allocations by patching the driver's entry points, of those made before it looked by scanning the process's
+//! map for regions that nobody may access, and takes whatever else it meets for host memory, which ends in
+//! `process_vm_readv: Bad address`. So device memory is open to the CPU until our entry points turn out to be patched;
+//! from then on it is closed, blocks that exist already included.
+//!
+//! The GPU's own page tables are not concerned: closing changes the CPU's mapping only. A block is opened again before it goes
+//! back to ROCr, which may hand its pages to others and write to them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::api::driver;
+use crate::config::{self, HostAccess};
+
+/// The blocks that would be closed: first byte and size. Held for map operations and page-table changes only.
+static BLOCKS: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
+
+/// Device memory is closed, or need not be closed any more.
+static SETTLED: AtomicBool = AtomicBool::new(false);
+
+/// Device memory is closed.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// The first byte of an entry point as the linker left it: `mov $imm32, %eax`.
+const UNPATCHED: u8 = 0xb8;
+
+/// Closes device memory if the driver's entry points have been patched. Every API call passes here, so the usual case is
+/// two loads.
+#[inline]
+pub fn watch() {
+    if !SETTLED.load(Ordering::Relaxed) && patched() {
+        settle();
+    }
+}
+
+/// Whether somebody overwrote the beginning of `cuMemAlloc`, which every patcher of allocations must.
+#[inline]
+fn patched() -> bool {
+    static ENTRY: OnceLock<usize> = OnceLock::new();
+    let entry = *ENTRY.get_or_init(|| driver::search(b"cuMemAlloc", -1, 0).map_or(0, |found| found.address.addr()));
+    if entry == 0 {
+        // This crate's own tests have no entry points.
+        return false;
+    }
+    // SAFETY: the first byte of a function of this library, which stays loaded; others may write it at any time, hence volatile.
+    unsafe { core::ptr::with_exposed_provenance::<u8>(entry).read_volatile() != UNPATCHED }
+}
+
+#[cold]
+fn settle() {
+    let blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if SETTLED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    if *config::HOST_ACCESS.get() == HostAccess::Always {
+        return;
+    }
+    log::info!("the allocation calls are hooked: closing device memory to the CPU, as the hooks expect of CUDA");
+    CLOSED.store(true, Ordering::Relaxed);
+    for (&address, &size) in blocks.iter() {
+        protect(address, size, libc::PROT_NONE);
+    }
+}
+
+/// Takes note of a new block of device memory that the CPU could reach, and closes it if that is the rule by now.
+pub fn enter(address: u64, size: u64) {
+    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    blocks.insert(address, size);
+    if CLOSED.load(Ordering::Relaxed) || *config::HOST_ACCESS.get() == HostAccess::Never {
+        protect(address, size, libc::PROT_NONE);
+    }
+}
+
+/// Forgets a block that is about to go back to ROCr, and opens it.
+pub fn leave(address: u64) {
+    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(size) = blocks.remove(&address) else { return };
+    if CLOSED.load(Ordering::Relaxed) || *config::HOST_ACCESS.get() == HostAccess::Never {
+        protect(address, size, libc::PROT_READ | libc::PROT_WRITE);
+    }
+}
+
+fn protect(address: u64, size: u64, protection: i32) {
+    const PAGE: u64 = 4096;
+    let length = size.next_multiple_of(PAGE) as usize;
+    let start = core::ptr::with_exposed_provenance_mut(address as usize);
+    // SAFETY: whole pages of a block of ours: ROCr gives blocks pages of their own, and no CPU code of ours follows device pointers.
+    if unsafe { libc::mprotect(start, length, protection) } != 0 {
+        let error = std::io::Error::last_os_error();
+        log::warn!("{length} bytes of device memory at {address:#x} cannot be protected: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_block_is_left_alone() {
+        // No page is touched: the address is nobody's.
+        leave(0x1000);
+        assert!(!CLOSED.load(Ordering::Relaxed));
+    }
+}
