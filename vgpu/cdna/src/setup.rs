@@ -88,6 +88,12 @@ impl Setup {
         }
         let (rsrc1, rsrc2, rsrc3) = (words[12], words[13], words[11]);
         let entry_offset = u64::from(words[4]) | u64::from(words[5]) << 32;
+        if !entry_offset.is_multiple_of(4) {
+            return invalid(format!(
+                "the kernel descriptor at {:#x} has the entry offset {entry_offset:#x}",
+                d.kernel_object
+            ));
+        }
         let mode = rsrc1 >> 12 & 0xff | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9 | (rsrc1 >> 26 & 1) << 23;
         Ok(Setup {
             entry: d.kernel_object.wrapping_add(entry_offset),
