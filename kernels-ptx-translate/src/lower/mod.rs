@@ -51,6 +51,9 @@ struct Kernel<'m, 'a> {
     entry: FuncId,
     data: DataBlock,
     shared: SharedBlock,
+    /// Offset of the barrier cells in LDS, and the bytes of LDS before dynamic shared memory.
+    cells: u32,
+    static_lds: u32,
     layout: WarpLayout,
     demands: Demands,
     /// Functions that may call themselves: real calls, the others are inlined.
@@ -188,6 +191,28 @@ fn choose(
     Ok((if solo { WarpLayout::Solo } else { WarpLayout::Paired }, most))
 }
 
+/// The block of LDS that a kernel has of its own, at address 0: where its barrier cells are, and its size.
+///
+/// ```text
+/// 0                 cells             size
+/// | .shared, static | barrier cells   | dynamic shared memory ...
+/// ```
+fn lds(shared: &SharedBlock, demands: Demands) -> (u32, u32) {
+    let cells = shared.size.next_multiple_of(16);
+    let end = if demands.cells {
+        cells.saturating_add(emit::CELLS_SIZE)
+    } else {
+        shared.size
+    };
+    // What follows must be aligned as the launcher counts: static bytes, then dynamic ones.
+    let size = if shared.dynamic.is_empty() {
+        end
+    } else {
+        end.next_multiple_of(shared.align.max(16))
+    };
+    (cells, size)
+}
+
 /// Lowers one entry and what it calls.
 ///
 /// # Errors
@@ -197,18 +222,39 @@ pub fn lower_kernel(module: &Module<'_>, request: &CompileRequest) -> Result<Low
     let Some(entry) = module.entry(&request.entry) else {
         return Err(TranslateError::NoSuchEntry(request.entry.clone()));
     };
-    let found = reachable(module, entry);
+    let mut found = reachable(module, entry);
     let taken = address_taken(module, &found.functions);
+    // An indirect call may reach functions that only tables in memory name.
+    let indirect = |i: &Instruction<'_>| {
+        i.call
+            .as_ref()
+            .is_some_and(|c| matches!(c.callee, Operand::Register(_)))
+    };
+    if found.functions.iter().any(|&id| instructions(module, id).any(indirect)) {
+        for &id in &taken {
+            let more = reachable(module, id);
+            found.functions.extend(more.functions);
+            found.variables.extend(more.variables);
+        }
+        let mut seen = HashSet::new();
+        found.functions.retain(|id| seen.insert(*id));
+        found.variables.sort_unstable();
+        found.variables.dedup();
+    }
     let demands = warp_layout::demands(module, &found.functions)?;
     let function = module.function(entry);
     let limit = function.directives.req_ntid.or(function.directives.max_ntid);
     let (layout, max_threads) = choose(request, limit, demands)?;
     let hidden_offset = param_size(&params(module, function)).next_multiple_of(8);
+    let shared = SharedBlock::of(module, &found)?;
+    let (cells, static_lds) = lds(&shared, demands);
     let mut kernel = Kernel {
         module,
         entry,
         data: DataBlock::of(module)?,
-        shared: SharedBlock::of(module, &found)?,
+        shared,
+        cells,
+        static_lds,
         layout,
         demands,
         recursive: recursive(module, &found.functions, &taken),
@@ -241,19 +287,11 @@ pub fn lower_kernel(module: &Module<'_>, request: &CompileRequest) -> Result<Low
 fn assemble(kernel: &Kernel<'_, '_>, max_threads: u32, functions: &str) -> String {
     let mut text = String::from("target triple = \"amdgcn-amd-amdhsa\"\n");
     let shared = &kernel.shared;
-    if shared.size > 0 {
+    if kernel.static_lds > 0 {
         text.push_str(&format!(
             "@rg_shared = internal addrspace(3) global [{} x i8] undef, align {}\n",
-            shared.size, shared.align
-        ));
-    }
-    if functions.contains("@rg_cells") {
-        text.push_str("@rg_cells = internal addrspace(3) global [256 x i8] undef, align 16\n");
-    }
-    if functions.contains("@rg_dynamic") {
-        text.push_str(&format!(
-            "@rg_dynamic = external addrspace(3) global [0 x i8], align {}\n",
-            shared.align
+            kernel.static_lds,
+            shared.align.max(16)
         ));
     }
     text.push_str(&runtime::text_for(&kernel.uses));

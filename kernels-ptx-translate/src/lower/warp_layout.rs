@@ -15,8 +15,10 @@ use crate::ptx::ast::{Address, AddressBase, FuncId, Instruction, Module, Operand
 pub struct Demands {
     /// The two warps of a wave would break its barriers.
     pub barriers: bool,
-    /// Barriers of a part of the block: cells in LDS are needed.
+    /// Barriers of a part of the block.
     pub named_barriers: bool,
+    /// Barriers that need cells in LDS: those, and reductions.
+    pub cells: bool,
     /// A loop waits for another thread.
     pub spins: bool,
 }
@@ -115,8 +117,12 @@ fn varies(i: &Instruction<'_>) -> bool {
         )
 }
 
-/// Functions of `functions` that hold a barrier or call one that does.
-fn with_barriers(module: &Module<'_>, functions: &[FuncId]) -> Result<HashSet<FuncId>, TranslateError> {
+/// Functions of `functions` that hold an instruction of a kind, or call one that does.
+fn holding(
+    module: &Module<'_>,
+    functions: &[FuncId],
+    kind: fn(&Instruction<'_>) -> bool,
+) -> Result<HashSet<FuncId>, TranslateError> {
     let mut found = HashSet::new();
     loop {
         let before = found.len();
@@ -126,7 +132,7 @@ fn with_barriers(module: &Module<'_>, functions: &[FuncId]) -> Result<HashSet<Fu
             };
             let flow = Flow::of(body)?;
             let mut all = flow.blocks.iter().flat_map(|b| &b.instructions);
-            if all.any(|i| is_barrier(i) || callee(i).is_some_and(|f| found.contains(&f))) {
+            if all.any(|i| kind(i) || callee(i).is_some_and(|f| found.contains(&f))) {
                 found.insert(id);
             }
         }
@@ -145,7 +151,8 @@ fn callee(i: &Instruction<'_>) -> Option<FuncId> {
 
 /// What the kernel `functions[0]` and the functions it reaches ask for.
 pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<Demands, TranslateError> {
-    let barriers = with_barriers(module, functions)?;
+    let barriers = holding(module, functions, is_barrier)?;
+    let watching = holding(module, functions, is_watched_load)?;
     let mut demands = Demands::default();
     for &id in functions {
         let Some(body) = &module.function(id).body else {
@@ -154,9 +161,8 @@ pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<Demands, Tra
         let flow = Flow::of(body)?;
         let stops = |i: &Instruction<'_>| is_barrier(i) || callee(i).is_some_and(|f| barriers.contains(&f));
         for i in flow.blocks.iter().flat_map(|b| &b.instructions) {
-            if is_named(i) {
-                demands.named_barriers = true;
-            }
+            demands.named_barriers |= is_named(i);
+            demands.cells |= is_named(i) || (is_barrier(i) && i.has("red"));
             // An indirect call could reach any of them.
             if i.call
                 .as_ref()
@@ -166,7 +172,8 @@ pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<Demands, Tra
                 demands.barriers = true;
             }
         }
-        demands.spins |= spins(&flow, &stops);
+        let watched = |i: &Instruction<'_>| is_watched_load(i) || callee(i).is_some_and(|f| watching.contains(&f));
+        demands.spins |= spins(&flow, &stops, &watched);
         if !demands.barriers && barriers.contains(&id) {
             demands.barriers = divergent_barrier(&flow, &stops, id != functions[0]);
         }
@@ -219,12 +226,16 @@ fn divergent_barrier(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bo
 }
 
 /// A loop without a barrier whose exit depends on a load that another thread may change.
-fn spins(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bool) -> bool {
+fn spins(
+    flow: &Flow<'_, '_>,
+    stops: &dyn Fn(&Instruction<'_>) -> bool,
+    watched_load: &dyn Fn(&Instruction<'_>) -> bool,
+) -> bool {
     if !flow
         .blocks
         .iter()
         .flat_map(|b| &b.instructions)
-        .any(|i| is_watched_load(i))
+        .any(|i| watched_load(i))
     {
         return false;
     }
@@ -244,7 +255,7 @@ fn spins(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bool) -> bool 
             continue;
         }
         let mut watched: HashSet<RegId> = HashSet::new();
-        for i in inside.iter().filter(|i| is_watched_load(i) && !is_update(i, &inside)) {
+        for i in inside.iter().filter(|i| watched_load(i) && !is_update(i, &inside)) {
             watched.extend(writes(i));
         }
         loop {

@@ -44,6 +44,9 @@ struct Options {
     /// Print the LLVM IR of each case instead of running it.
     #[arg(long)]
     print_ir: bool,
+    /// Translate every kernel of this PTX file instead, for blocks of unknown size, and say what came of it.
+    #[arg(long)]
+    ptx: Option<PathBuf>,
     /// Run these cases (FIRST:STEP) in this process and print one JSON line each.
     #[arg(long, hide = true)]
     part: Option<String>,
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let done = match &options.part {
         Some(part) => run_part(&options, part),
+        None if options.ptx.is_some() => translate_file(&options),
         None if options.print_ir => print_ir(&options),
         None => run_all(&options),
     };
@@ -113,6 +117,46 @@ fn print_ir(options: &Options) -> Result<ExitCode, String> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn translate_file(options: &Options) -> Result<ExitCode, String> {
+    let path = options.ptx.as_deref().unwrap_or(std::path::Path::new(""));
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let info = translate::inspect(text.as_bytes()).map_err(|e| e.to_string())?;
+    let compiler = Compiler::find(options.comgr.as_deref())?;
+    let mut failed = 0;
+    for entry in &info.entries {
+        let request = CompileRequest {
+            entry: entry.name.clone(),
+            target: options.target(),
+            block: [0; 3],
+            opt_level: options.opt,
+        };
+        if options.print_ir {
+            let lowered = kernels_ptx_translate::ptx::parse(&text)
+                .and_then(|module| kernels_ptx_translate::lower::lower_kernel(&module, &request));
+            match lowered {
+                Ok(lowered) => println!("; {}\n{}", entry.name, lowered.llvm_ir),
+                Err(error) => println!("; {}: {error}", entry.name),
+            }
+            continue;
+        }
+        match translate::compile(text.as_bytes(), &request, &compiler) {
+            Ok(k) => println!(
+                "{}: {:?}, {} threads, {} VGPRs, {} bytes of scratch, {} of LDS",
+                entry.name, k.layout, k.max_threads, k.vgprs, k.private_size, k.static_lds
+            ),
+            Err(error) => {
+                failed += 1;
+                println!("{}: {error}", entry.name);
+            }
+        }
+    }
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn judge(case: &Case, record: &Record, options: &Options, compiler: &Compiler) -> Verdict {

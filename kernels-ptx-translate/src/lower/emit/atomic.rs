@@ -112,7 +112,7 @@ impl<'a> Emit<'_, '_, 'a> {
         let pt = space.pointer();
         match ty {
             // Hardware does these in memory; on fine-grained host memory it cannot, so system scope retries instead.
-            ScalarType::F32 | ScalarType::F64 if !i.has("sys") && (ty == ScalarType::F64 || space == Space::Shared) => {
+            ScalarType::F32 | ScalarType::F64 if !i.has("sys") => {
                 let (l, bits) = if ty == ScalarType::F32 {
                     ("float", 32)
                 } else {
@@ -121,30 +121,18 @@ impl<'a> Emit<'_, '_, 'a> {
                 let f = ir!(self.t, "bitcast i{bits} {v} to {l}");
                 let old = ir!(
                     self.t,
-                    "atomicrmw fadd {pt} {p}, {l} {f} {}monotonic, align {}, !amdgpu.no.fine.grained.memory !1",
+                    "atomicrmw fadd {pt} {p}, {l} {f} {}monotonic, align {}, !amdgpu.no.fine.grained.memory !1, \
+                     !amdgpu.ignore.denormal.mode !1",
                     scope(i),
                     bits / 8
                 );
-                Ok(ir!(self.t, "bitcast {l} {old} to i{bits}"))
+                let old = ir!(self.t, "bitcast {l} {old} to i{bits}");
+                if ty == ScalarType::F32 {
+                    self.correct_sum(i, pt, p, &old, v, space != Space::Shared);
+                }
+                Ok(old)
             }
-            ScalarType::F32 => {
-                // NVIDIA's global single-precision add flushes subnormals, the one in shared memory does not.
-                let flush = space != Space::Shared;
-                self.retry(i, pt, p, 32, |e, old| {
-                    let mut a = e.decode(Float::F32, old);
-                    let mut b = e.decode(Float::F32, v);
-                    if flush {
-                        a = e.t.call("rg_ftz_f32", &[&a]);
-                        b = e.t.call("rg_ftz_f32", &[&b]);
-                    }
-                    let mut s = ir!(e.t, "fadd float {a}, {b}");
-                    if flush {
-                        s = e.t.call("rg_ftz_f32", &[&s]);
-                    }
-                    let s = e.encode(Float::F32, &s);
-                    Ok(e.canonical_bits(Float::F32, &s))
-                })
-            }
+            ScalarType::F32 => self.retry(i, pt, p, 32, |e, old| Ok(e.single_sum(old, v, true).1)),
             ScalarType::F64 => self.retry(i, pt, p, 64, |e, old| {
                 let a = e.decode(Float::F64, old);
                 let b = e.decode(Float::F64, v);
@@ -172,6 +160,40 @@ impl<'a> Emit<'_, '_, 'a> {
             }
             _ => Err(i.unsupported()),
         }
+    }
+
+    /// The sum of two singles as the hardware leaves it, and as NVIDIA's does: its global add flushes subnormals, the one
+    /// in shared memory does not, and NaN is its own.
+    fn single_sum(&mut self, old: &str, v: &str, flush: bool) -> (Val, Val) {
+        let mut a = self.decode(Float::F32, old);
+        let mut b = self.decode(Float::F32, v);
+        let plain = ir!(self.t, "fadd float {a}, {b}");
+        let plain_bits = self.encode(Float::F32, &plain);
+        let mut sum = plain;
+        if flush {
+            a = self.t.call("rg_ftz_f32", &[&a]);
+            b = self.t.call("rg_ftz_f32", &[&b]);
+            sum = ir!(self.t, "fadd float {a}, {b}");
+            sum = self.t.call("rg_ftz_f32", &[&sum]);
+        }
+        let sum = self.encode(Float::F32, &sum);
+        (plain_bits, self.canonical_bits(Float::F32, &sum))
+    }
+
+    /// Where the hardware's sum is not NVIDIA's (NaN, subnormals), replaces it unless somebody has added to it since.
+    fn correct_sum(&mut self, i: &Instruction<'a>, pt: &str, p: &str, old: &str, v: &str, flush: bool) {
+        let (plain, wanted) = self.single_sum(old, v, flush);
+        let (fix, done) = (self.t.label(), self.t.label());
+        let differs = ir!(self.t, "icmp ne i32 {plain}, {wanted}");
+        st!(self.t, "br i1 {differs}, label %{fix}, label %{done}");
+        self.t.place(&fix);
+        ir!(
+            self.t,
+            "cmpxchg {pt} {p}, i32 {plain}, i32 {wanted} {}monotonic monotonic",
+            scope(i)
+        );
+        st!(self.t, "br label %{done}");
+        self.t.place(&done);
     }
 
     fn half_sum(&mut self, f: Float, a: &str, b: &str) -> Val {

@@ -216,7 +216,30 @@ impl<'a> Emit<'_, '_, 'a> {
             ("__assertfail", [message, file, line, function, _]) => {
                 self.k.uses_printf = true;
                 let ring = hidden(self, 8);
-                self.t.call("rg_assertfail", &[message, file, line, function, &ring]);
+                // The thread's place, x and y in one word each.
+                let mut place = Vec::new();
+                for name in ["%ctaid", "%tid"] {
+                    let x = self.special(i, name, Some("x"))?.0;
+                    let y = self.special(i, name, Some("y"))?.0;
+                    let x = self.resize(&x, 32, 64, false);
+                    let y = self.resize(&y, 32, 64, false);
+                    let y = ir!(self.t, "shl i64 {y}, 32");
+                    place.push(ir!(self.t, "or i64 {x}, {y}"));
+                    place.push(self.special(i, name, Some("z"))?.0);
+                }
+                let place: Vec<&str> = place.iter().map(String::as_str).collect();
+                let args = [
+                    message.as_str(),
+                    file,
+                    line,
+                    function,
+                    &ring,
+                    place[0],
+                    place[1],
+                    place[2],
+                    place[3],
+                ];
+                self.t.call("rg_assertfail", &args);
                 None
             }
             _ => {

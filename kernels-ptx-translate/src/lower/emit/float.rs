@@ -262,6 +262,10 @@ impl<'a> Emit<'_, '_, 'a> {
         if args.len() < needed || args.len() > 3 {
             return Err(i.unsupported());
         }
+        // NVIDIA passes on the NaN of the second operand, AMD that of the first.
+        if f == Float::F64 && matches!(i.opcode, "add" | "mul" | "fma" | "mad" | "min" | "max") {
+            args.swap(0, 1);
+        }
         let (l, s) = (f.llvm(), f.suffix());
         let round = rounding(i);
         if round != Round::Nearest && !matches!(f, Float::F32 | Float::F64) {
@@ -303,7 +307,7 @@ impl<'a> Emit<'_, '_, 'a> {
             "rsqrt" => match f {
                 Float::F32 if ftz => self.t.call("llvm.amdgcn.rsq.f32", &[&args[0]]),
                 Float::F32 => self.t.call("rg_rsqrt_f32", &[&args[0]]),
-                Float::F64 => return Ok(self.gross(i, &args[0])),
+                Float::F64 => self.rsqrt_f64(i, &args[0]),
                 _ => return Err(i.unsupported()),
             },
             "sin" | "cos" | "lg2" | "ex2" | "tanh" => self.transcendental(i, f, ftz, &args[0])?,
@@ -345,7 +349,8 @@ impl<'a> Emit<'_, '_, 'a> {
         Ok(match f {
             Float::F32 if i.has("approx") => {
                 let r = if i.has("ftz") {
-                    self.t.call("llvm.amdgcn.rcp.f32", &[b])
+                    let r = self.t.call("llvm.amdgcn.rcp.f32", &[b]);
+                    self.flush(f, &r)
                 } else {
                     self.t.call("rg_rcp_f32", &[b])
                 };
@@ -356,10 +361,9 @@ impl<'a> Emit<'_, '_, 'a> {
                 }
             }
             Float::F64 if i.has("approx") => {
-                let v = self.t.call("rg_high_f64", &[b]);
+                let v = self.high_word(b);
                 let v = ir!(self.t, "fdiv double 1.0, {v}");
-                let v = self.t.call("rg_high_f64", &[&v]);
-                self.t.call("rg_ftz_f64", &[&v])
+                self.gross_result(&v)
             }
             Float::F32 | Float::F64 if round == Round::Nearest => ir!(self.t, "fdiv {} {a}, {b}", f.llvm()),
             // The double quotient of two singles is never so near to a single that rounding twice could matter.
@@ -437,18 +441,27 @@ impl<'a> Emit<'_, '_, 'a> {
         })
     }
 
-    /// `rsqrt.approx.f64`: the low word of the result is zero.
-    fn gross(&mut self, i: &Instruction<'a>, a: &str) -> Val {
-        let a = if i.has("ftz") {
-            self.t.call("rg_ftz_f64", &[a])
-        } else {
-            a.to_string()
-        };
-        let a = self.t.call("rg_high_f64", &[&a]);
-        let s = self.t.call("rg_sqrt_f64", &[&a]);
-        let v = ir!(self.t, "fdiv double 1.0, {s}");
-        let v = self.t.call("rg_high_f64", &[&v]);
-        ir!(self.t, "bitcast double {v} to i64")
+    /// The operand of an approximation in double precision: subnormals are zero and the low word is not looked at.
+    fn high_word(&mut self, v: &str) -> Val {
+        let v = self.t.call("rg_ftz_f64", &[v]);
+        self.t.call("rg_high_f64", &[&v])
+    }
+
+    /// Its result: the low word is zero, NaN is NVIDIA's.
+    fn gross_result(&mut self, v: &str) -> Val {
+        let nan = ir!(self.t, "fcmp uno double {v}, {v}");
+        let v = self.t.call("rg_high_f64", &[v]);
+        let v = self.t.call("rg_ftz_f64", &[&v]);
+        ir!(self.t, "select i1 {nan}, double 0x7FFFFFFF00000000, double {v}")
+    }
+
+    fn rsqrt_f64(&mut self, i: &Instruction<'a>, a: &str) -> Val {
+        if !i.has("ftz") {
+            return self.t.call("rg_rsqrt_f64", &[a]);
+        }
+        let a = self.high_word(a);
+        let v = self.t.call("rg_rsqrt_f64", &[&a]);
+        self.gross_result(&v)
     }
 
     fn transcendental(&mut self, i: &Instruction<'a>, f: Float, ftz: bool, a: &str) -> Result<Val> {

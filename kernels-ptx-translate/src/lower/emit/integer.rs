@@ -341,11 +341,21 @@ impl<'a> Emit<'_, '_, 'a> {
         ir!(self.t, "xor i{bits} {ones}, -1")
     }
 
+    /// Position and length of a bit field: recorded are their low 8 bits in the 32-bit forms, all bits in the others.
+    fn field(&mut self, position: &str, length: &str, bits: u32) -> (Val, Val) {
+        if bits == 64 {
+            return (position.to_string(), length.to_string());
+        }
+        (
+            ir!(self.t, "and i32 {position}, 255"),
+            ir!(self.t, "and i32 {length}, 255"),
+        )
+    }
+
     fn bfe(&mut self, i: &Instruction<'a>, bits: u32, signed: bool) -> Result<Val> {
         let a = self.src_at(i, 1, bits)?;
         let (p, l) = (self.src_at(i, 2, 32)?, self.src_at(i, 3, 32)?);
-        let p = ir!(self.t, "and i32 {p}, 255");
-        let l = ir!(self.t, "and i32 {l}, 255");
+        let (p, l) = self.field(&p, &l, bits);
         let v = self.shift(false, signed, &a, &p, bits);
         if !signed {
             let m = self.low_ones(&l, bits);
@@ -365,8 +375,7 @@ impl<'a> Emit<'_, '_, 'a> {
     fn bfi(&mut self, i: &Instruction<'a>, bits: u32) -> Result<Val> {
         let (a, b) = self.two(i, bits)?;
         let (p, l) = (self.src_at(i, 3, 32)?, self.src_at(i, 4, 32)?);
-        let p = ir!(self.t, "and i32 {p}, 255");
-        let l = ir!(self.t, "and i32 {l}, 255");
+        let (p, l) = self.field(&p, &l, bits);
         let m = self.low_ones(&l, bits);
         let m = self.shift(true, false, &m, &p, bits);
         let a = self.shift(true, false, &a, &p, bits);

@@ -25,6 +25,7 @@ use crate::ptx::ast::{
     Body, FuncId, Immediate, Instruction, Operand, Parameter, Predicate, RegId, ScalarType, StateSpace, Symbol, VarId,
 };
 pub use float::Float;
+pub use warp::CELLS_SIZE;
 
 type Result<T> = std::result::Result<T, TranslateError>;
 
@@ -148,6 +149,13 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
             let run = self.t.label();
             st!(self.t, "br i1 {present}, label %{run}, label %leave");
             self.t.place(&run);
+        }
+        if self.is_kernel() && self.k.static_lds > 0 && !self.k.shared.dynamic.is_empty() {
+            // Dynamic shared memory is addressed as what follows the static block, so that must not be optimised away.
+            st!(
+                self.t,
+                "call void asm sideeffect \"; static LDS at $0\", \"v\"(i32 ptrtoint (ptr addrspace(3) @rg_shared to i32))"
+            );
         }
         if self.is_kernel() && self.k.demands.named_barriers {
             self.clear_barrier_cells();
@@ -501,7 +509,7 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
                 ir!(self.t, "getelementptr i8, ptr addrspace(3) @rg_shared, i32 {at}")
             });
         }
-        Ok("@rg_dynamic".into())
+        Ok(format!("inttoptr (i32 {} to ptr addrspace(3))", self.k.static_lds))
     }
 }
 

@@ -88,14 +88,21 @@ impl<'a> Emit<'_, '_, 'a> {
             Some([b'h', _]) => 16,
             _ => 32,
         };
-        if i.has("sat") {
+        // Recorded against the manual: an unsigned sum wraps, and what is saturated into a signed part takes any
+        // negative value for a large one.
+        let wraps = base == "vadd" && !signed && !ta.is_signed() && !tb.is_signed() && part.is_none();
+        if i.has("sat") && !wraps {
             let (low, high) = if signed {
                 (-1i64 << (bits - 1), (1i64 << (bits - 1)) - 1)
             } else {
                 (0, (1i64 << bits) - 1)
             };
-            v = self.t.call("llvm.smax.i64", &[&v, &low.to_string()]);
-            v = self.t.call("llvm.smin.i64", &[&v, &high.to_string()]);
+            if part.is_some() && signed {
+                v = self.t.call("llvm.umin.i64", &[&v, &high.to_string()]);
+            } else {
+                v = self.t.call("llvm.smax.i64", &[&v, &low.to_string()]);
+                v = self.t.call("llvm.smin.i64", &[&v, &high.to_string()]);
+            }
         }
         let mut v = self.resize(&v, 64, 32, false);
         if let (Some(operand), None) = (i.operands.get(3), part) {

@@ -7,6 +7,9 @@ use crate::ptx::ast::{Instruction, Operand};
 /// Bytes of a barrier cell in LDS: {arrived, generation, reduction, unused}.
 const CELL: u32 = 16;
 
+/// Bytes of all 16 barriers' cells.
+pub const CELLS_SIZE: u32 = 16 * CELL;
+
 impl<'a> Emit<'_, '_, 'a> {
     pub(super) fn warp(&mut self, i: &Instruction<'a>) -> Result<()> {
         match i.opcode {
@@ -212,8 +215,8 @@ impl<'a> Emit<'_, '_, 'a> {
         for id in 0..16 {
             let p = ir!(
                 self.t,
-                "getelementptr i8, ptr addrspace(3) @rg_cells, i32 {}",
-                id * CELL
+                "getelementptr i8, ptr addrspace(3) @rg_shared, i32 {}",
+                self.k.cells + id * CELL
             );
             st!(
                 self.t,
@@ -227,9 +230,10 @@ impl<'a> Emit<'_, '_, 'a> {
         let id = self.src_at(i, at, 32)?;
         let id = ir!(self.t, "and i32 {id}, 15");
         let offset = ir!(self.t, "mul i32 {id}, {CELL}");
+        let offset = ir!(self.t, "add i32 {offset}, {}", self.k.cells);
         Ok(ir!(
             self.t,
-            "getelementptr i8, ptr addrspace(3) @rg_cells, i32 {offset}"
+            "getelementptr i8, ptr addrspace(3) @rg_shared, i32 {offset}"
         ))
     }
 

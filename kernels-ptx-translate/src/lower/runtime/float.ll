@@ -91,10 +91,36 @@ define internal double @rg_sqrt_f64(double %x) #1 {
   %g3 = call double @llvm.fma.f64(double %d1, double %h1, double %g2)
   %bk = select i1 %small, i32 -128, i32 0
   %s = call double @llvm.amdgcn.ldexp.f64(double %g3, i32 %bk)
-  %z = fcmp oeq double %x, 0.0
+  ; Zeros, infinity and NaN are their own roots; the root of a negative number is NVIDIA's NaN.
+  %z = fcmp ueq double %x, 0.0
   %inf = fcmp oeq double %x, 0x7FF0000000000000
   %same = or i1 %z, %inf
-  %r = select i1 %same, double %x, double %s
+  %q = fadd double %x, %x
+  %nan = fcmp uno double %x, %x
+  %self = select i1 %nan, double %q, double %x
+  %s1 = select i1 %same, double %self, double %s
+  %neg = fcmp olt double %x, 0.0
+  %r = select i1 %neg, double 0xFFF8000000000000, double %s1
+  ret double %r
+}
+
+; One Newton step behind the quotient, its residual exact to the last bits.
+define internal double @rg_rsqrt_f64(double %x) #1 {
+  %s = call double @rg_sqrt_f64(double %x)
+  %y = fdiv double 1.0, %s
+  %t = fmul double %x, %y
+  %nt = fneg double %t
+  %te = call double @llvm.fma.f64(double %x, double %y, double %nt)
+  %nte = fneg double %te
+  %r0 = call double @llvm.fma.f64(double %nt, double %y, double 1.0)
+  %r1 = call double @llvm.fma.f64(double %nte, double %y, double %r0)
+  %h = fmul double %y, 0.5
+  %n = call double @llvm.fma.f64(double %h, double %r1, double %y)
+  %a = call double @llvm.fabs.f64(double %x)
+  %pos = fcmp one double %a, 0.0
+  %fin = fcmp olt double %a, 0x7FF0000000000000
+  %ok = and i1 %pos, %fin
+  %r = select i1 %ok, double %n, double %y
   ret double %r
 }
 
