@@ -121,6 +121,27 @@ pub struct ModuleInfo {
 /// ```
 pub const HIDDEN_ARGS_SIZE: u32 = 64;
 
+/// Bytes before the first record of a printf ring, which is zero but for `capacity` when a kernel starts. Records follow
+/// each other; the host reads them once the kernels that write to the ring have ended.
+///
+/// ```text
+///  0 u64 bytes asked for       8 u64 capacity: bytes after this header      16 u64 records that found no room
+/// record: 0 u64 size of the record, a multiple of 8 (0: not written)   8 u64 address of the format
+///        16 arguments as CUDA's vprintf packs them: 4 bytes for int, 8 for long, double and pointers, aligned to their size
+/// assert: 0 u64 72   8 u64 0   16 u64 message   24 u64 file   32 u64 function
+///        40 u32 block x y z   52 u32 thread x y z   64 u32 line   68 unused
+/// ```
+pub const PRINTF_RING_HEADER: u64 = 24;
+
+/// Bytes before the first block of a device heap: what `break` must be at first. The rest of the header is zero.
+///
+/// ```text
+///  0 u64 break: offset of the first byte never given out   8 u64 size of the heap with this header
+/// 16 u64 x 32 stacks of freed blocks by size class (tag << 40 | offset / 16)
+/// block: 16 bytes { u64 next on its stack, u64 class }, then 1 << class bytes
+/// ```
+pub const DEVICE_HEAP_HEADER: u64 = 272;
+
 /// Compiles one kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CompileRequest {

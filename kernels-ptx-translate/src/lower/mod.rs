@@ -8,6 +8,7 @@
 //! Nothing is written but what the closed tables of [`intrinsics`] and [`runtime`] hold, because the code generators of
 //! LLVM 15 and 17 check neither.
 
+mod contract;
 mod emit;
 mod flow;
 mod intrinsics;

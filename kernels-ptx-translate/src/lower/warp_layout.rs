@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::flow::Flow;
 use crate::protocol::TranslateError;
-use crate::ptx::ast::{Address, AddressBase, FuncId, Instruction, Module, Operand, RegId, Symbol};
+use crate::ptx::ast::{Address, AddressBase, FuncId, Instruction, Module, Operand, Parameter, RegId, Symbol};
 
 /// What a kernel asks of the layout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,6 +142,10 @@ fn holding(
     }
 }
 
+fn is_param_load(i: &Instruction<'_>) -> bool {
+    i.opcode == "ld" && i.modifiers.iter().any(|m| m.starts_with("param"))
+}
+
 fn callee(i: &Instruction<'_>) -> Option<FuncId> {
     match i.call.as_deref()?.callee {
         Operand::Symbol(Symbol::Function(id), _) => Some(id),
@@ -175,14 +179,32 @@ pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<Demands, Tra
         let watched = |i: &Instruction<'_>| is_watched_load(i) || callee(i).is_some_and(|f| watching.contains(&f));
         demands.spins |= spins(&flow, &stops, &watched);
         if !demands.barriers && barriers.contains(&id) {
-            demands.barriers = divergent_barrier(&flow, &stops, id != functions[0]);
+            // A kernel's own parameters are the same for all warps; a function's, and what a call returned, need not be.
+            let given = if id == functions[0] {
+                &module.function(id).params[..]
+            } else {
+                &[]
+            };
+            let uniform = |i: &Instruction<'_>| match i.operands.get(1) {
+                Some(Operand::Address(a)) => match a.base {
+                    AddressBase::Symbol(Symbol::Variable(v)) => given.contains(&Parameter::Variable(v)),
+                    _ => !given.is_empty(),
+                },
+                _ => false,
+            };
+            demands.barriers = divergent_barrier(&flow, &stops, &uniform);
         }
     }
     Ok(demands)
 }
 
-/// A barrier under control flow that warps may take differently. `function`: parameters may differ between warps.
-fn divergent_barrier(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bool, function: bool) -> bool {
+/// A barrier under control flow that warps may take differently. `uniform`: of a load from parameter space, whether all
+/// warps find the same.
+fn divergent_barrier(
+    flow: &Flow<'_, '_>,
+    stops: &dyn Fn(&Instruction<'_>) -> bool,
+    uniform: &dyn Fn(&Instruction<'_>) -> bool,
+) -> bool {
     let reach = flow.reach();
     let post = flow.post_dominators();
     let n = flow.blocks.len();
@@ -198,7 +220,7 @@ fn divergent_barrier(flow: &Flow<'_, '_>, stops: &dyn Fn(&Instruction<'_>) -> bo
         let before = (varying.len(), split.iter().filter(|s| **s).count());
         for (at, block) in flow.blocks.iter().enumerate() {
             for i in &block.instructions {
-                let param = function && i.opcode == "ld" && i.modifiers.iter().any(|m| m.starts_with("param"));
+                let param = is_param_load(i) && !uniform(i);
                 if split[at] || param || varies(i) || reads(i).iter().any(|r| varying.contains(r)) {
                     varying.extend(writes(i));
                 }
@@ -257,6 +279,11 @@ fn spins(
         let mut watched: HashSet<RegId> = HashSet::new();
         for i in inside.iter().filter(|i| watched_load(i) && !is_update(i, &inside)) {
             watched.extend(writes(i));
+            if i.call.is_some() {
+                // What it returns is in parameter space.
+                let loads = inside.iter().filter(|i| is_param_load(i));
+                watched.extend(loads.flat_map(|i| writes(i)));
+            }
         }
         loop {
             let before = watched.len();

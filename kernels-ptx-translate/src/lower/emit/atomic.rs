@@ -187,9 +187,16 @@ impl<'a> Emit<'_, '_, 'a> {
         let differs = ir!(self.t, "icmp ne i32 {plain}, {wanted}");
         st!(self.t, "br i1 {differs}, label %{fix}, label %{done}");
         self.t.place(&fix);
+        // Which of two NaNs the hardware passes on is its own affair: any NaN that is there is replaced.
+        let now = ir!(self.t, "load atomic i32, {pt} {p} {}monotonic, align 4", scope(i));
+        let magnitude = ir!(self.t, "and i32 {now}, 2147483647");
+        let is_nan = ir!(self.t, "icmp ugt i32 {magnitude}, 2139095040");
+        let of_nan = ir!(self.t, "icmp eq i32 {wanted}, 2147483647");
+        let both = ir!(self.t, "and i1 {is_nan}, {of_nan}");
+        let expected = ir!(self.t, "select i1 {both}, i32 {now}, i32 {plain}");
         ir!(
             self.t,
-            "cmpxchg {pt} {p}, i32 {plain}, i32 {wanted} {}monotonic monotonic",
+            "cmpxchg {pt} {p}, i32 {expected}, i32 {wanted} {}monotonic monotonic",
             scope(i)
         );
         st!(self.t, "br label %{done}");

@@ -4,6 +4,7 @@
 //! bfloat16 is computed in single precision and rounded back; LLVM 15 has no bfloat arithmetic.
 
 use super::{Emit, Result, ity};
+use crate::lower::contract;
 use crate::lower::text::{Val, int, ir};
 use crate::ptx::ast::{Immediate, Instruction, Operand, ScalarType};
 
@@ -253,6 +254,11 @@ impl<'a> Emit<'_, '_, 'a> {
             for v in &mut args {
                 *v = self.flush(f, v);
             }
+        }
+        if i.has(contract::NEGATE_PRODUCT) {
+            args[0] = ir!(self.t, "fneg {} {}", f.llvm(), args[0]);
+        } else if i.has(contract::NEGATE_ADDEND) {
+            args[2] = ir!(self.t, "fneg {} {}", f.llvm(), args[2]);
         }
         let needed = match i.opcode {
             "fma" | "mad" => 3,

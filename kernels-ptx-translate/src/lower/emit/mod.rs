@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use super::flow::{self, Flow};
 use super::text::{Text, Val, int, ir, st};
-use super::{Kernel, nan};
+use super::{Kernel, contract, nan};
 use crate::protocol::{TranslateError, WarpLayout};
 use crate::ptx::ast::{
     Body, FuncId, Immediate, Instruction, Operand, Parameter, Predicate, RegId, ScalarType, StateSpace, Symbol, VarId,
@@ -50,6 +50,8 @@ pub struct Emit<'k, 'm, 'a> {
     raw_nan: HashMap<RegId, Float>,
     places: HashMap<VarId, Place>,
     carry: Option<Val>,
+    /// Sums to be written as fused multiply-adds.
+    fused: HashMap<*const Instruction<'a>, Instruction<'a>>,
 }
 
 /// The LLVM integer type of `bits` bits.
@@ -78,6 +80,7 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
             raw_nan,
             places: HashMap::new(),
             carry: None,
+            fused: contract::fused(body),
         };
         e.prologue()?;
         e.blocks()?;
@@ -179,6 +182,8 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
                 if flow::is_transfer(i) {
                     self.transfer(i, &flow, &next)?;
                     ended = true;
+                } else if let Some(fma) = self.fused.remove(&std::ptr::from_ref(*i)) {
+                    self.guarded(&fma)?;
                 } else {
                     self.guarded(i)?;
                 }

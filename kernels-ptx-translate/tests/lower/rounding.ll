@@ -1,0 +1,36 @@
+target triple = "amdgcn-amd-amdhsa"
+define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([80 x i8]) align 16 %p) #0 {
+entry:
+  %r0 = alloca i64, align 8, addrspace(5)
+  %r1 = alloca i32, align 4, addrspace(5)
+  %r2 = alloca i32, align 4, addrspace(5)
+  %hid = getelementptr i8, ptr addrspace(4) %p, i64 16
+  %data = load i64, ptr addrspace(4) %hid, align 8
+  br label %b0
+b0:
+  %v1 = getelementptr i8, ptr addrspace(4) %p, i64 0
+  %v2 = load i64, ptr addrspace(4) %v1, align 8
+  store i64 %v2, ptr addrspace(5) %r0, align 8
+  %v3 = getelementptr i8, ptr addrspace(4) %p, i64 8
+  %v4 = load i32, ptr addrspace(4) %v3, align 4
+  store i32 %v4, ptr addrspace(5) %r1, align 4
+  %v5 = bitcast i32 %v4 to float
+  %v6 = bitcast i32 %v4 to float
+  %v7 = call float asm "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 15\0A\09v_add_f32 $0, $1, $2\0A\09s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 0", "=v,v,v"(float %v5, float %v6)
+  %v8 = bitcast float %v7 to i32
+  store i32 %v8, ptr addrspace(5) %r2, align 4
+  %v9 = inttoptr i64 %v2 to ptr addrspace(1)
+  %v10 = bitcast i32 %v8 to float
+  %v11 = fcmp uno float %v10, %v10
+  %v12 = select i1 %v11, i32 2147483647, i32 %v8
+  store i32 %v12, ptr addrspace(1) %v9, align 4
+  br label %leave
+leave:
+  ret void
+}
+attributes #0 = { nounwind convergent "uniform-work-group-size"="true" "amdgpu-flat-work-group-size"="1,1024" "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
+attributes #1 = { alwaysinline nounwind convergent "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
+attributes #2 = { noinline nounwind convergent "uniform-work-group-size"="true" "amdgpu-flat-work-group-size"="1,1024" "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
+!llvm.module.flags = !{!0}
+!0 = !{i32 1, !"amdgpu_code_object_version", i32 400}
+!1 = !{}
