@@ -101,32 +101,78 @@ impl<'m, 'a> Flow<'m, 'a> {
         self.blocks.len()
     }
 
-    /// For each block, the blocks that can be reached from it by one or more edges.
-    pub fn reach(&self) -> Vec<Vec<bool>> {
+    /// For each block, whether a block of `wanted` is it or can be reached from it; the last entry is the exit's.
+    pub fn leads_to(&self, wanted: &[bool]) -> Vec<bool> {
+        let mut found = wanted.to_vec();
+        found.push(false);
+        // Backwards first: one pass settles everything but loops.
+        loop {
+            let mut changed = false;
+            for at in (0..self.blocks.len()).rev() {
+                if !found[at] && self.blocks[at].successors.iter().any(|&s| found[s]) {
+                    found[at] = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                return found;
+            }
+        }
+    }
+
+    /// The loops: strongly connected blocks, more than one or one that follows itself (Tarjan, without recursion).
+    pub fn cycles(&self) -> Vec<Vec<usize>> {
         let n = self.blocks.len();
-        (0..n)
-            .map(|from| {
-                let mut seen = vec![false; n + 1];
-                let mut queue = self.blocks[from].successors.clone();
-                while let Some(at) = queue.pop() {
-                    if !std::mem::replace(&mut seen[at], true) && at < n {
-                        queue.extend(&self.blocks[at].successors);
+        let (mut index, mut low, mut on_stack) = (vec![usize::MAX; n], vec![0; n], vec![false; n]);
+        let (mut stack, mut found, mut next) = (Vec::new(), Vec::new(), 0);
+        for root in 0..n {
+            if index[root] != usize::MAX {
+                continue;
+            }
+            // Blocks being visited, each with the number of successors done.
+            let mut path = vec![(root, 0)];
+            while let Some((at, done)) = path.pop() {
+                if done == 0 {
+                    (index[at], low[at]) = (next, next);
+                    next += 1;
+                    stack.push(at);
+                    on_stack[at] = true;
+                }
+                if let Some(&s) = self.blocks[at].successors.get(done) {
+                    path.push((at, done + 1));
+                    if s < n && index[s] == usize::MAX {
+                        path.push((s, 0));
+                    } else if s < n && on_stack[s] {
+                        low[at] = low[at].min(index[s]);
+                    }
+                    continue;
+                }
+                if let Some(&(parent, _)) = path.last() {
+                    low[parent] = low[parent].min(low[at]);
+                }
+                if low[at] == index[at] {
+                    let from = stack.iter().rposition(|&b| b == at).unwrap_or(0);
+                    let mut cycle = stack.split_off(from);
+                    cycle.iter().for_each(|&b| on_stack[b] = false);
+                    cycle.sort_unstable();
+                    if cycle.len() > 1 || self.blocks[at].successors.contains(&at) {
+                        found.push(cycle);
                     }
                 }
-                seen
-            })
-            .collect()
+            }
+        }
+        found
     }
 
     /// The blocks between a branch and the point where its arms meet again: reached from a successor of `from` without
-    /// passing its nearest common post-dominator.
-    pub fn influenced(&self, from: usize, post: &[Vec<bool>]) -> Vec<usize> {
+    /// passing its nearest post-dominator.
+    pub fn influenced(&self, from: usize, post: &[usize]) -> Vec<usize> {
         let n = self.blocks.len();
         let mut seen = vec![false; n + 1];
         let mut queue = self.blocks[from].successors.clone();
         let mut found = Vec::new();
         while let Some(at) = queue.pop() {
-            if at >= n || (post[from][at] && at != from) || std::mem::replace(&mut seen[at], true) {
+            if at >= n || at == post[from] || std::mem::replace(&mut seen[at], true) {
                 continue;
             }
             found.push(at);
@@ -135,27 +181,110 @@ impl<'m, 'a> Flow<'m, 'a> {
         found
     }
 
-    /// `post[a][b]`: every way from `a` out of the function passes `b`.
-    pub fn post_dominators(&self) -> Vec<Vec<bool>> {
+    /// The nearest post-dominator of each block: every way out of the function passes it. A block that cannot leave has
+    /// the exit (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", on the reversed graph).
+    pub fn post_dominators(&self) -> Vec<usize> {
         let n = self.blocks.len();
-        let mut post = vec![vec![true; n + 1]; n + 1];
-        post[n] = vec![false; n + 1];
-        post[n][n] = true;
+        let mut predecessors = vec![Vec::new(); n + 1];
+        for (at, block) in self.blocks.iter().enumerate() {
+            block.successors.iter().for_each(|&s| predecessors[s].push(at));
+        }
+        // Order in which blocks finish when the reversed graph is walked from the exit.
+        let mut order = vec![usize::MAX; n + 1];
+        let (mut finished, mut seen) = (Vec::new(), vec![false; n + 1]);
+        let mut path = vec![(n, 0)];
+        seen[n] = true;
+        while let Some((at, done)) = path.pop() {
+            if let Some(&p) = predecessors[at].get(done) {
+                path.push((at, done + 1));
+                if !std::mem::replace(&mut seen[p], true) {
+                    path.push((p, 0));
+                }
+            } else {
+                order[at] = finished.len();
+                finished.push(at);
+            }
+        }
+        let mut post = vec![usize::MAX; n + 1];
+        post[n] = n;
         let mut changed = true;
         while changed {
             changed = false;
-            for at in (0..n).rev() {
-                let mut next = vec![true; n + 1];
-                for &s in &self.blocks[at].successors {
-                    next.iter_mut().zip(&post[s]).for_each(|(x, y)| *x &= *y);
+            for &at in finished.iter().rev().filter(|&&at| at != n) {
+                let mut nearest = usize::MAX;
+                for &s in self.blocks[at].successors.iter().filter(|&&s| post[s] != usize::MAX) {
+                    if nearest == usize::MAX {
+                        nearest = s;
+                        continue;
+                    }
+                    let mut other = s;
+                    while nearest != other {
+                        if order[nearest] < order[other] {
+                            nearest = post[nearest];
+                        } else {
+                            other = post[other];
+                        }
+                    }
                 }
-                next[at] = true;
-                if next != post[at] {
-                    post[at] = next;
+                if nearest != usize::MAX && post[at] != nearest {
+                    post[at] = nearest;
                     changed = true;
                 }
             }
         }
+        post.iter_mut().for_each(|p| *p = if *p == usize::MAX { n } else { *p });
         post
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A graph from its successor lists; the exit is one past the last block.
+    fn graph(successors: &[&[usize]]) -> Flow<'static, 'static> {
+        let blocks = successors
+            .iter()
+            .map(|s| Block {
+                instructions: Vec::new(),
+                successors: s.to_vec(),
+            })
+            .collect();
+        Flow {
+            blocks,
+            at_label: HashMap::new(),
+        }
+    }
+
+    #[test]
+    fn the_arms_of_a_branch_end_where_they_meet() {
+        // 0 -> 1 | 2, 1 -> 3, 2 -> 3, 3 -> exit
+        let flow = graph(&[&[1, 2], &[3], &[3], &[4]]);
+        let post = flow.post_dominators();
+        assert_eq!(post, [3, 3, 3, 4, 4]);
+        let mut arms = flow.influenced(0, &post);
+        arms.sort_unstable();
+        assert_eq!(arms, [1, 2]);
+    }
+
+    #[test]
+    fn a_loop_is_one_cycle() {
+        // 0 -> 1, 1 -> 2 | 3, 2 -> 1, 3 -> 3 | exit
+        let flow = graph(&[&[1], &[2, 3], &[1], &[3, 4]]);
+        let mut cycles = flow.cycles();
+        cycles.sort();
+        assert_eq!(cycles, [vec![1, 2], vec![3]]);
+        assert_eq!(flow.post_dominators(), [1, 3, 1, 4, 4]);
+        assert_eq!(
+            flow.leads_to(&[false, false, true, false]),
+            [true, true, true, false, false]
+        );
+    }
+
+    #[test]
+    fn blocks_that_never_leave_do_no_harm() {
+        let flow = graph(&[&[1, 2], &[1], &[3]]);
+        assert_eq!(flow.post_dominators(), [2, 3, 3, 3]);
+        assert_eq!(flow.cycles(), [vec![1]]);
     }
 }

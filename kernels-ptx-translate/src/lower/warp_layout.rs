@@ -205,7 +205,6 @@ fn divergent_barrier(
     stops: &dyn Fn(&Instruction<'_>) -> bool,
     uniform: &dyn Fn(&Instruction<'_>) -> bool,
 ) -> bool {
-    let reach = flow.reach();
     let post = flow.post_dominators();
     let n = flow.blocks.len();
     let has: Vec<bool> = flow
@@ -213,7 +212,7 @@ fn divergent_barrier(
         .iter()
         .map(|b| b.instructions.iter().any(|i| stops(i)))
         .collect();
-    let leads = |at: usize| at < n && (has[at] || (0..n).any(|b| reach[at][b] && has[b]));
+    let leads = flow.leads_to(&has);
     let mut varying: HashSet<RegId> = HashSet::new();
     let mut split = vec![false; n];
     loop {
@@ -230,7 +229,7 @@ fn divergent_barrier(
             };
             // An arm that meets no more barriers is a way out: the lanes that take it are simply gone.
             let branches = last.predicate.is_some() || last.opcode == "brx";
-            if branches && reads(last).iter().any(|r| varying.contains(r)) && block.successors.iter().all(|&s| leads(s))
+            if branches && reads(last).iter().any(|r| varying.contains(r)) && block.successors.iter().all(|&s| leads[s])
             {
                 flow.influenced(at, &post).into_iter().for_each(|b| split[b] = true);
             }
@@ -261,14 +260,7 @@ fn spins(
     {
         return false;
     }
-    let reach = flow.reach();
-    let n = flow.blocks.len();
-    for head in 0..n {
-        let cycle: Vec<usize> = (0..n).filter(|&b| reach[head][b] && reach[b][head]).collect();
-        // Each loop once, from its first block.
-        if cycle.first() != Some(&head) {
-            continue;
-        }
+    for cycle in flow.cycles() {
         let inside: Vec<&Instruction<'_>> = cycle
             .iter()
             .flat_map(|&b| flow.blocks[b].instructions.iter().copied())
@@ -296,7 +288,12 @@ fn spins(
                 break;
             }
         }
-        let leaves = |b: usize| flow.blocks[b].successors.iter().any(|s| !cycle.contains(s));
+        let leaves = |b: usize| {
+            flow.blocks[b]
+                .successors
+                .iter()
+                .any(|s| cycle.binary_search(s).is_err())
+        };
         let depends = cycle.iter().any(|&b| {
             let last = flow.blocks[b].instructions.last();
             leaves(b) && last.is_some_and(|i| reads(i).iter().any(|r| watched.contains(r)))

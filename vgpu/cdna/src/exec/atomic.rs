@@ -86,12 +86,12 @@ fn packed(old: u32, data: u32, add: impl Fn(u16, u16) -> u16) -> u32 {
     u32::from(add(old as u16, data as u16)) | u32::from(add((old >> 16) as u16, (data >> 16) as u16)) << 16
 }
 
-/// A sum. A NaN of the data goes before one in memory, both quieted; opposite infinities give AMD's NaN, whose sign the
+/// A sum. A NaN in memory goes before one of the data, both quieted; opposite infinities give AMD's NaN, whose sign the
 /// host's need not have.
 fn sum32(old: f32, data: f32) -> u32 {
     match (old.is_nan(), data.is_nan()) {
-        (_, true) => data.to_bits() | 0x0040_0000,
-        (true, false) => old.to_bits() | 0x0040_0000,
+        (true, _) => old.to_bits() | 0x0040_0000,
+        (false, true) => data.to_bits() | 0x0040_0000,
         _ if (old + data).is_nan() => 0x7fc0_0000,
         _ => (old + data).to_bits(),
     }
@@ -100,8 +100,8 @@ fn sum32(old: f32, data: f32) -> u32 {
 /// As [`sum32`].
 fn sum64(old: f64, data: f64) -> u64 {
     match (old.is_nan(), data.is_nan()) {
-        (_, true) => data.to_bits() | 1 << 51,
-        (true, false) => old.to_bits() | 1 << 51,
+        (true, _) => old.to_bits() | 1 << 51,
+        (false, true) => data.to_bits() | 1 << 51,
         _ if (old + data).is_nan() => 0x7ff8 << 48,
         _ => (old + data).to_bits(),
     }
