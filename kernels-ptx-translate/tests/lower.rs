@@ -126,3 +126,290 @@ fn every_file_lowers_as_it_says() {
         .collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// A small generator of numbers: the same on every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll<T: Copy>(&mut self, list: &[T]) -> T {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        list[(self.0 >> 33) as usize % list.len()]
+    }
+}
+
+const OPCODES: &[&str] = &[
+    "add",
+    "sub",
+    "mul",
+    "mad",
+    "fma",
+    "div",
+    "rem",
+    "abs",
+    "neg",
+    "min",
+    "max",
+    "popc",
+    "clz",
+    "bfind",
+    "brev",
+    "bfe",
+    "bfi",
+    "bmsk",
+    "szext",
+    "fns",
+    "prmt",
+    "lop3",
+    "shf",
+    "shl",
+    "shr",
+    "dp4a",
+    "dp2a",
+    "sad",
+    "addc",
+    "subc",
+    "madc",
+    "mul24",
+    "mad24",
+    "rcp",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "lg2",
+    "ex2",
+    "tanh",
+    "testp",
+    "copysign",
+    "set",
+    "setp",
+    "selp",
+    "slct",
+    "mov",
+    "cvt",
+    "ld",
+    "st",
+    "ldu",
+    "cvta",
+    "isspacep",
+    "prefetch",
+    "cp",
+    "createpolicy",
+    "atom",
+    "red",
+    "membar",
+    "fence",
+    "bar",
+    "barrier",
+    "nanosleep",
+    "mbarrier",
+    "shfl",
+    "vote",
+    "match",
+    "redux",
+    "activemask",
+    "elect",
+    "mma",
+    "ldmatrix",
+    "movmatrix",
+    "vadd",
+    "vsub2",
+    "vmad",
+    "vset4",
+    "vavrg4",
+    "vshl",
+    "bra",
+    "brx",
+    "exit",
+    "trap",
+    "cnot",
+    "not",
+    "and",
+    "or",
+    "xor",
+];
+
+const MODIFIERS: &[&str] = &[
+    "f32",
+    "f64",
+    "f16",
+    "f16x2",
+    "bf16",
+    "bf16x2",
+    "u8",
+    "s8",
+    "u16",
+    "s16",
+    "u32",
+    "s32",
+    "u64",
+    "s64",
+    "b8",
+    "b16",
+    "b32",
+    "b64",
+    "b128",
+    "pred",
+    "tf32",
+    "e4m3x2",
+    "e5m2x2",
+    "s16x2",
+    "f32x2",
+    "rn",
+    "rz",
+    "rm",
+    "rp",
+    "rni",
+    "rzi",
+    "ftz",
+    "sat",
+    "relu",
+    "approx",
+    "full",
+    "lo",
+    "hi",
+    "wide",
+    "cc",
+    "eq",
+    "lt",
+    "and",
+    "or",
+    "global",
+    "shared",
+    "local",
+    "param",
+    "const",
+    "v2",
+    "v4",
+    "volatile",
+    "relaxed",
+    "gpu",
+    "sys",
+    "cta",
+    "sync",
+    "aligned",
+    "add",
+    "cas",
+    "exch",
+    "inc",
+    "min",
+    "up",
+    "idx",
+    "ballot",
+    "all",
+    "any",
+    "red",
+    "arrive",
+    "popc",
+    "wrap",
+    "clamp",
+    "l",
+    "r",
+    "to",
+    "pack",
+    "async",
+    "ca",
+    "warp",
+    "m16n8k16",
+    "row",
+    "col",
+    "m8n8",
+    "x4",
+    "trans",
+    "init",
+    "test_wait",
+    "xorsign",
+    "abs",
+    "NaN",
+    "shiftamt",
+    "f4e",
+];
+
+const OPERANDS: &[&str] = &[
+    "r0",
+    "r1",
+    "q0",
+    "q1",
+    "h0",
+    "f0",
+    "g0",
+    "p0",
+    "!p0",
+    "x0",
+    "5",
+    "-1",
+    "0f3F800000",
+    "0d3FF0000000000000",
+    "0.5",
+    "[q0]",
+    "[q0+4]",
+    "[r0]",
+    "[s]",
+    "[par]",
+    "[16]",
+    "{r0, r1}",
+    "{h0, h1}",
+    "{f0, f1, f2, f3}",
+    "{q0, q1}",
+    "r0|p0",
+    "p0|p1",
+    "_",
+    "%tid.x",
+    "%laneid",
+    "%clock64",
+    "%envreg0",
+    "s",
+    "k",
+    "L",
+    "r0.b1",
+    "r0.h1",
+    "{r0, r1, r2, r3}",
+    "par",
+    "glob",
+    "[glob+8]",
+];
+
+#[test]
+fn no_instruction_makes_the_lowering_panic() {
+    let mut dice = Dice(2026);
+    let counts = [0, 1, 2, 2, 3, 3, 3, 4, 4, 5];
+    let (mut lowered, mut refused) = (0, 0);
+    for round in 0..30_000 {
+        let mut line = String::from(if round % 7 == 0 { "@p0 " } else { "" });
+        line.push_str(dice.roll(OPCODES));
+        for _ in 0..dice.roll(&counts) {
+            line.push('.');
+            line.push_str(dice.roll(MODIFIERS));
+        }
+        let operands: Vec<&str> = (0..dice.roll(&counts)).map(|_| dice.roll(OPERANDS)).collect();
+        line.push(' ');
+        line.push_str(&operands.join(", "));
+        let text = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.global .align 8 .b8 glob[64];\n\
+             .visible .entry k(.param .u64 par)\n{{ .reg .b32 r<4>; .reg .b64 q<2>; .reg .b16 h<2>; .reg .f32 f<4>;\n\
+             .reg .f64 g<2>; .reg .pred p<2>; .reg .b128 x<1>; .shared .align 16 .b8 s[64];\nL: {line};\nret; }}\n"
+        );
+        let Ok(module) = ptx::parse(&text) else { continue };
+        let request = CompileRequest {
+            entry: "k".into(),
+            target: Target::Gfx90a,
+            block: [64, 1, 1],
+            opt_level: 3,
+        };
+        let result = std::panic::catch_unwind(|| lower_kernel(&module, &request));
+        match result.unwrap_or_else(|_| panic!("panicked at: {line}")) {
+            Ok(_) => lowered += 1,
+            Err(error) => {
+                assert!(!error.to_string().contains("internal"), "{line}: {error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(
+        lowered > 500 && refused > 500,
+        "{lowered} lowered, {refused} refused: the generator is no test"
+    );
+}
