@@ -93,10 +93,14 @@ impl Configuration {
         arguments.rocr = self.rocr.clone();
         arguments.counters = Some(prefix.clone());
         match self.path {
-            // Threshold 0 keeps the choice of protocol from hiding the path under test.
             Path::Ipc => {}
             Path::Copy => arguments.variables.push("UCX_TLS=^cuda_ipc".into()),
-            Path::Host => arguments.pml = "ob1".into(),
+            Path::Host => {
+                arguments.pml = "ob1".into();
+                // After the EFAULT, Open MPI copies with the CPU, which a large BAR would allow: the failed read would be
+                // healed. On NVIDIA nobody's CPU reaches device memory; the control takes that for both modes.
+                arguments.variables.push("REGAUGE_HOST_ACCESS=never".into());
+            }
         }
         let mut command = exec::command(&arguments, &scratch.path().join("gpu"))?;
         let outcome = process::run(&mut command, Duration::from_secs(self.limit))?;
