@@ -257,8 +257,11 @@ unsafe extern "C" fn on_error(status: hsa_status_t, _queue: *mut hsa_queue_t, _d
         }
         _ => Error::LAUNCH_FAILURE,
     };
-    log::error!("a GPU queue stopped: {status:?}; CUDA calls of this process now fail with {error:?}");
     fault::raise(error);
+    log::error!(
+        "a GPU queue stopped: {status:?}; CUDA calls of this process now fail with {:?}",
+        fault::check().err()
+    );
 }
 
 /// Registers for events that no queue reports: memory faults and hardware exceptions. Once per process.

@@ -17,6 +17,10 @@ use crate::abi::{Error, Result};
 pub struct Hidden {
     /// Address of the module's variables; 0 when it has none.
     pub data: u64,
+    /// Address of the `printf` ring; 0 when the kernel does not print.
+    pub ring: u64,
+    /// Address of the heap; 0 when the kernel does not allocate.
+    pub heap: u64,
     /// Number of the launch, unique in the process.
     pub grid_id: u64,
 }
@@ -81,6 +85,8 @@ pub unsafe fn pack(entry: &Entry, source: Source, shape: &Shape, hidden: &Hidden
     let at = hidden_offset(entry);
     let mut put = |offset: usize, bytes: &[u8]| block[at + offset..at + offset + bytes.len()].copy_from_slice(bytes);
     put(0, &hidden.data.to_le_bytes());
+    put(8, &hidden.ring.to_le_bytes());
+    put(16, &hidden.heap.to_le_bytes());
     for axis in 0..3 {
         put(24 + 4 * axis, &shape.block[axis].to_le_bytes());
         put(36 + 4 * axis, &shape.grid[axis].to_le_bytes());
@@ -138,6 +144,8 @@ mod tests {
     };
     const HIDDEN: Hidden = Hidden {
         data: 0xD474,
+        ring: 0x4175,
+        heap: 0x4EA9,
         grid_id: 0x61D,
     };
 
@@ -156,7 +164,7 @@ mod tests {
         assert_eq!((block[8], word(&block, 12)), (0xAB, 0xCAFE_F00D));
         assert_eq!(block[16..36], [9; 20]);
         assert_eq!(block[36..40], [0; 4]);
-        assert_eq!(word(&block, 40), 0xD474);
+        assert_eq!([40, 48, 56].map(|at| word(&block, at)), [0xD474, 0x4175, 0x4EA9]);
         assert_eq!([64, 68, 72, 76, 80, 84].map(|at| word(&block, at)), [4, 5, 6, 7, 8, 9]);
         assert_eq!((word(&block, 88), word(&block, 92), word(&block, 96)), (77, 0, 0x61D));
     }

@@ -32,6 +32,16 @@ impl Loaded {
         self.compiled.layout
     }
 
+    /// It may write to the `printf` ring.
+    pub fn uses_printf(&self) -> bool {
+        self.compiled.uses_printf
+    }
+
+    /// It may allocate on the device's heap.
+    pub fn uses_heap(&self) -> bool {
+        self.compiled.uses_heap
+    }
+
     /// Where the code is and what it takes.
     pub fn symbol(&self) -> &KernelSymbol {
         &self.symbol

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::args::{self, Hidden, Source};
 use super::function::Function;
 use super::geometry::geometry;
-use super::occupancy;
+use super::{occupancy, services};
 use crate::abi::{Error, Result};
 use crate::hsa::queue::{Dispatch, Packet};
+use crate::stream::completion::Resource;
 use crate::stream::staging::Chunk;
 use crate::stream::{Stream, fault};
 
@@ -76,13 +77,23 @@ pub unsafe fn launch(
             return Err(Error::COOPERATIVE_LAUNCH_TOO_LARGE);
         }
     }
+    let loaded = function.for_block(shape.block)?;
+    let ring = loaded
+        .uses_printf()
+        .then(|| services::ring(module.context()))
+        .transpose()?;
+    let heap = loaded
+        .uses_heap()
+        .then(|| services::heap(module.context()))
+        .transpose()?;
     let hidden = Hidden {
         data: module.data_address(),
+        ring: ring.as_ref().map_or(0, |ring| ring.address()),
+        heap: heap.as_ref().map_or(0, |heap| heap.address()),
         grid_id: NEXT_GRID.fetch_add(1, Ordering::Relaxed),
     };
     // SAFETY: the caller's promise.
     let arguments = unsafe { args::pack(function.entry(), source, shape, &hidden) }?;
-    let loaded = function.for_block(shape.block)?;
     let geometry = geometry(loaded.layout(), shape)?;
     let mut group_size = loaded.symbol().group_size;
     if shape.dynamic_shared > 0 {
@@ -105,10 +116,17 @@ pub unsafe fn launch(
         kernarg: chunk.address(),
     };
     log::trace!("launch {} {shape:?} as {geometry:?}", function.name());
-    stream.packet(
-        |signal| Packet::dispatch(&dispatch, signal),
-        vec![Box::new(chunk), Box::new(loaded), Box::new(module)],
-    )
+    let resources: Vec<Resource> = vec![
+        Box::new(chunk),
+        Box::new(loaded),
+        Box::new(Arc::clone(&module)),
+        Box::new((ring.clone(), heap)),
+    ];
+    let submit = || stream.packet(|signal| Packet::dispatch(&dispatch, signal), resources);
+    match ring {
+        Some(ring) => ring.with_writer(&module, submit),
+        None => submit().map(|_| ()),
+    }
 }
 
 #[cfg(test)]

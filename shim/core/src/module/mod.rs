@@ -10,6 +10,7 @@
 
 pub mod args;
 pub mod code;
+mod format;
 pub mod function;
 pub mod geometry;
 pub mod image;
@@ -19,7 +20,9 @@ pub mod library;
 #[allow(clippy::module_inception)]
 pub mod module;
 pub mod occupancy;
+mod printf;
 pub mod registration;
+mod services;
 pub mod translator;
 
 use std::sync::Arc;
@@ -75,6 +78,7 @@ pub fn function(handle: u64, context: &'static Context) -> Result<Arc<Function>>
 
 /// Forgets everything that was loaded in a context that has ended; its memory goes with it.
 pub(crate) fn context_ended(owner: u64) {
+    services::context_ended(owner);
     LIBRARIES.for_each(|library| library.forget_context(owner));
     registration::for_each_library(|library| library.forget_context(owner));
     let mut modules = Vec::new();

@@ -190,6 +190,20 @@ impl Module {
         self.context.device
     }
 
+    /// The context it is loaded in.
+    pub fn context(&self) -> &'static Context {
+        self.context
+    }
+
+    /// What a variable at `address` held when the module was loaded, to the end of all initial data; `None` when the address is
+    /// not in the module's variables. What lies behind the initial data is zero.
+    pub fn initial_bytes_at(&self, address: u64) -> Option<&[u8]> {
+        let offset = address
+            .checked_sub(self.data_address())
+            .filter(|&at| at < self.code.info.data_size)?;
+        Some(self.code.info.data.get(offset as usize..).unwrap_or_default())
+    }
+
     /// The context's streams it belongs to.
     pub fn owner(&self) -> u64 {
         self.owner

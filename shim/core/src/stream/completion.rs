@@ -64,12 +64,11 @@ impl Completion {
     /// # Errors
     /// The process's fault: a dead queue never ends anything.
     pub fn wait(&self) -> Result<()> {
-        while !self.signal.wait(SLICE) {
-            fault::check()?;
-        }
+        while !self.signal.wait(SLICE) && fault::current().is_none() {}
         if self.signal.load() < 0 {
             report_failed_copy(self.signal.load());
         }
+        super::synchronized();
         fault::check()
     }
 

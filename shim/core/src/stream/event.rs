@@ -165,6 +165,7 @@ impl Event {
             record.frontier.wait()?;
             record.is_done();
         }
+        super::synchronized();
         fault::check()
     }
 

@@ -48,6 +48,21 @@ pub enum DefaultStream {
 static NEXT_STREAM_ID: AtomicU64 = AtomicU64::new(7);
 static NEXT_CONTEXT_ID: AtomicU64 = AtomicU64::new(1);
 
+/// What runs at every synchronisation.
+static ON_SYNCHRONIZE: OnceLock<fn()> = OnceLock::new();
+
+/// Sets what runs whenever the host has waited for a GPU: the output of `printf` appears then. The first one stays.
+pub fn on_synchronize(f: fn()) {
+    let _ = ON_SYNCHRONIZE.set(f);
+}
+
+/// The host has waited for a GPU.
+fn synchronized() {
+    if let Some(f) = ON_SYNCHRONIZE.get() {
+        f();
+    }
+}
+
 /// What the streams of one context share.
 pub struct Shared {
     id: u64,

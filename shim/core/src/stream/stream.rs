@@ -230,12 +230,18 @@ impl Stream {
         }
     }
 
-    /// Enqueues a packet; `make` gets the completion signal. `resources` are kept until it has ended.
+    /// Enqueues a packet and returns its end; `make` gets the completion signal. `resources` are kept until it has ended.
     ///
     /// # Errors
     /// MEMORY_ALLOCATION when no queue or signal is left, or the process's fault.
-    pub fn packet(&self, make: impl FnOnce(SignalRef) -> Packet, resources: Vec<Resource>) -> Result<()> {
-        self.enqueue(resources, |tail, ring| self.submit_packet(tail, ring, make))
+    pub fn packet(&self, make: impl FnOnce(SignalRef) -> Packet, resources: Vec<Resource>) -> Result<Arc<Completion>> {
+        let mut end = None;
+        self.enqueue(resources, |tail, ring| {
+            let completion = self.submit_packet(tail, ring, make)?;
+            end = Some(Arc::clone(&completion));
+            Ok(completion)
+        })?;
+        end.ok_or(Error::UNKNOWN)
     }
 
     fn submit_packet(
@@ -337,13 +343,7 @@ impl Stream {
     /// # Errors
     /// As [`Stream::packet`].
     pub fn timed_marker(&self) -> Result<Arc<Completion>> {
-        let mut marker = None;
-        self.enqueue(Vec::new(), |tail, ring| {
-            let completion = self.submit_packet(tail, ring, Packet::timed_marker)?;
-            marker = Some(Arc::clone(&completion));
-            Ok(completion)
-        })?;
-        marker.ok_or(Error::UNKNOWN)
+        self.packet(Packet::timed_marker, Vec::new())
     }
 
     /// Everything enqueued so far has ended. The legacy stream answers for all blocking ones.
@@ -380,6 +380,8 @@ impl Stream {
         let tail = self.state().tail.clone();
         tail.wait()?;
         self.state().reap();
+        // Work that had ended before is seen now.
+        super::synchronized();
         fault::check()
     }
 
