@@ -368,7 +368,7 @@ fn make_folder(parent: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     struct Scratch(PathBuf);
 
@@ -453,6 +453,14 @@ mod tests {
         assert!(cache.get(&key).is_some());
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
         assert_eq!(cache.get(&key), None);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        // Only root can give a file away: where the tests run as a user, this part cannot be shown.
+        if chown(&path, Some(12345), None).is_ok() {
+            assert_eq!(cache.get(&key), None);
+            chown(&scratch.0, Some(12345), None).unwrap();
+            assert!(Cache::open(&scratch.0, 1 << 20).is_none());
+            chown(&scratch.0, Some(0), None).unwrap();
+        }
         std::fs::set_permissions(&scratch.0, PermissionsExt::from_mode(0o777)).unwrap();
         assert!(Cache::open(&scratch.0, 1 << 20).is_none());
         std::fs::set_permissions(&scratch.0, PermissionsExt::from_mode(0o700)).unwrap();

@@ -224,6 +224,33 @@ fn a_worker_that_dies_fails_its_request_and_says_why() {
 }
 
 #[test]
+fn the_worker_answers_garbage_by_closing() {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    for garbage in [
+        &b"not a message at all, but long enough"[..],
+        &[0xff; 64],
+        b"RGPT\x02\0\0\0\0\0\0\0\0\0\0\0{}",
+        b"",
+    ] {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        let mut worker = std::process::Command::new(env!("CARGO_BIN_EXE_regauge-ptx-worker"));
+        worker.arg("--serve").stdin(std::os::fd::OwnedFd::from(theirs));
+        assert!(worker.status().unwrap().success());
+        drop(worker);
+        ours.write_all(garbage).unwrap();
+        ours.shutdown(std::net::Shutdown::Write).unwrap();
+        ours.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        // It answers nothing and closes: a reset counts as closed.
+        let mut answer = Vec::new();
+        match ours.read_to_end(&mut answer) {
+            Ok(_) => assert!(answer.is_empty()),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
+        }
+    }
+}
+
+#[test]
 fn a_worker_that_hangs_is_given_up() {
     let scratch = Scratch::new("hangs");
     // In the background and with the socket, as the real worker runs after it detached.
