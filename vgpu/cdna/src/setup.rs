@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! descriptor   16 entry offset (i64)   44 rsrc3   48 rsrc1   52 rsrc2   56 properties (u16)
+//!              58 preloaded arguments: 6:0 dwords, 15:7 first dword
 //!
 //! SGPRs        private segment resource 4 | dispatch_ptr 2 | queue_ptr 2 | kernarg_ptr 2 | dispatch_id 2 |
-//!              flat_scratch_init 2 | private_segment_size 1 | work-group counts x y z        (user, those enabled)
+//!              flat_scratch_init 2 | private_segment_size 1 | work-group counts x y z |
+//!              preloaded arguments                                                     (user, those enabled)
 //!              work-group id x y z | work-group info | scratch wave offset                   (system, those enabled)
 //! v0           work-item id: x | y << 10 | z << 20
 //! ```
@@ -36,10 +38,19 @@ pub struct Setup {
     rsrc2: u32,
     properties: u32,
     user_sgprs: u32,
+    /// Kernel arguments that arrive in SGPRs.
+    preloaded: Vec<u32>,
     /// Bytes of private memory per lane.
     pub lane_bytes: u32,
     /// Work-groups in x, y and z.
     pub groups: [u32; 3],
+}
+
+/// How many dwords of the kernel arguments the descriptor wants in SGPRs. `amd_kernel_code_t` has other flags there; it is
+/// known by its version 1, machine kind 1 and major machine version, which would be an argument size of half a megabyte.
+fn preload_length(words: &[u32; 16]) -> usize {
+    let old = words[0] == 1 && words[2] & 0xffff == 1 && words[2] >> 16 >= 7;
+    if old { 0 } else { (words[14] >> 16 & 0x7f) as usize }
 }
 
 impl Setup {
@@ -95,8 +106,22 @@ impl Setup {
             ));
         }
         let mode = rsrc1 >> 12 & 0xff | (rsrc1 >> 21 & 1) << 8 | (rsrc1 >> 23 & 1) << 9 | (rsrc1 >> 26 & 1) << 23;
+        let mut preloaded = vec![0; preload_length(&words)];
+        if !preloaded.is_empty() {
+            let va = d.kernarg_va + u64::from(words[14] >> 23) * 4;
+            memory
+                .read_dwords(va, &mut preloaded, Access::Read)
+                .map_err(|fault| Stop::MemoryFault {
+                    fault,
+                    pc: d.kernel_object,
+                    message: format!("the kernel arguments at {va:#x} are not readable: {:?}", fault.reason),
+                })?;
+        }
+        // Code that expects its arguments in SGPRs begins after 256 bytes for command processors that cannot preload.
+        let skip = if preloaded.is_empty() { 0 } else { 256 };
         Ok(Setup {
-            entry: d.kernel_object.wrapping_add(entry_offset),
+            entry: d.kernel_object.wrapping_add(entry_offset).wrapping_add(skip),
+            preloaded,
             vgprs: ((rsrc1 & 63) as u16 + 1) * 8,
             accum_offset: ((rsrc3 & 63) as u16 + 1) * 4,
             mode: Mode(mode),
@@ -175,6 +200,9 @@ impl Setup {
             if enabled(7 + i as u32) {
                 put(wave, *count);
             }
+        }
+        for word in &self.preloaded {
+            put(wave, *word);
         }
         if at > self.user_sgprs as usize {
             return Err(Stop::InvalidDispatch(format!(

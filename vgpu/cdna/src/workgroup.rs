@@ -28,6 +28,8 @@ const ROUNDS: u32 = 8;
 const COMPUTE_UNITS: u32 = 104;
 const WAVES_PER_UNIT: u32 = 32;
 const LDS_PER_UNIT: u32 = 64 * 1024;
+/// Host memory that resident work-groups may take, two work-groups at least.
+const RESIDENT_BYTES: u64 = 2 << 30;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -109,7 +111,9 @@ impl Machine<'_> {
         let by_lds = LDS_PER_UNIT
             .checked_div(self.d.group_segment_size)
             .map_or(u32::MAX, |n| n.max(1) * COMPUTE_UNITS);
-        let limit = by_waves.min(by_lds) as usize;
+        let registers = u64::from(self.setup.vgprs) * 256 + u64::from(self.setup.lane_bytes) * 64;
+        let by_memory = RESIDENT_BYTES / (registers * u64::from(waves) + u64::from(self.d.group_segment_size));
+        let limit = by_memory.clamp(2, u64::from(by_waves.min(by_lds))) as usize;
 
         let mut next = 0u64;
         let mut resident: VecDeque<Group> = VecDeque::new();

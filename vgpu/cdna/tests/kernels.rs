@@ -268,6 +268,13 @@ const TYPED: &[u32] = &[
     0x0004_0408, // global_store_dwordx4 v8, v[4:7], s[4:5] offset:8
 ];
 
+const PRELOADED: &[u32] = &[
+    0x2402_0082, // v_lshlrev_b32_e32 v1, 2, v0
+    0x7e04_0204, // v_mov_b32_e32 v2, s4
+    0xdc70_8000,
+    0x0002_0201, // global_store_dword v1, v2, s[2:3]
+];
+
 /// Runs a kernel whose first argument is the address of a buffer; returns the buffer.
 fn run(kernel: &Kernel, buffer: &[u32]) -> Result<Vec<u32>, Stop> {
     let mut machine = Machine::default();
@@ -297,6 +304,21 @@ fn partial_work_groups_run_only_their_items() {
             };
             assert_eq!(*v, expected, "x {x} y {y}");
         }
+    }
+}
+
+#[test]
+fn kernel_arguments_arrive_in_sgprs_when_asked_for() {
+    for target in [Gfx90a, Gfx942] {
+        // Code for command processors that cannot preload comes first; here it traps, as LLVM's does.
+        let mut code = vec![0xbf92_0002; 64];
+        code.extend(PRELOADED);
+        let mut kernel = Kernel::new(target, &code);
+        kernel.preload = 3;
+        let mut machine = Machine::default();
+        machine.data(OUT, &[0; 64]);
+        kernel.run(&mut machine, &[OUT as u32, 0, 55]).unwrap();
+        assert_eq!(machine.dwords(OUT), [55; 64]);
     }
 }
 

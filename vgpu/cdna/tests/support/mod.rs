@@ -127,6 +127,8 @@ pub struct Kernel {
     pub lds: u32,
     /// Bytes of scratch per lane.
     pub scratch: u32,
+    /// Dwords of kernel arguments in SGPRs, after the kernarg pointer.
+    pub preload: u32,
     /// Work-items in a work-group, and work-groups.
     pub size: [u32; 3],
     /// Grid in work-items.
@@ -142,6 +144,7 @@ impl Kernel {
             vgprs: 32,
             lds: 0,
             scratch: 0,
+            preload: 0,
             size: [64, 1, 1],
             grid: [64, 1, 1],
         }
@@ -158,9 +161,9 @@ impl Kernel {
         words[11] = (self.vgprs / 2).div_ceil(4) - 1;
         // Denormals on, DX10_CLAMP, IEEE.
         words[12] = (self.vgprs / 8 - 1) | 0xf0 << 12 | 1 << 21 | 1 << 23;
-        let user_sgprs = if scratch_resource { 6 } else { 2 };
+        let user_sgprs = if scratch_resource { 6 } else { 2 } + self.preload;
         words[13] = u32::from(self.scratch > 0) | user_sgprs << 1 | 7 << 7;
-        words[14] = 8 | u32::from(scratch_resource);
+        words[14] = 8 | u32::from(scratch_resource) | self.preload << 16;
         words.extend(&self.code);
         words.push(0xbf81_0000);
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
