@@ -17,6 +17,10 @@ impl<'a> Emit<'_, '_, 'a> {
         if i.has("pack") {
             return self.convert_pack(i, to);
         }
+        let packed = |t| matches!(t, ScalarType::U16x2 | ScalarType::S16x2);
+        if packed(to) || packed(from) {
+            return Err(i.unsupported());
+        }
         match (Float::of(to), Float::of(from)) {
             (None, None) if to.is_integer() && from.is_integer() => self.int_to_int(i, to, from),
             (None, Some(f)) if to.is_integer() => self.float_to_int(i, to, f),
@@ -289,9 +293,9 @@ impl<'a> Emit<'_, '_, 'a> {
 
     /// From single to a packed half type, tf32 or a pair of 8-bit floats.
     fn narrow(&mut self, i: &Instruction<'a>, to: ScalarType) -> Result<()> {
-        let count = i.operands.len() - 1;
+        let count = i.operands.len().saturating_sub(1);
         let mut values = Vec::new();
-        for operand in &i.operands[1..] {
+        for operand in i.operands.get(1..).unwrap_or_default() {
             let bits = self.float_bits(i, operand, 32)?;
             values.push(self.decode(Float::F32, &bits));
         }
@@ -401,6 +405,9 @@ impl<'a> Emit<'_, '_, 'a> {
             _ => None,
         });
         let (bits, signed) = narrow.unwrap_or((to.bits(), to.is_signed()));
+        if bits > 16 {
+            return Err(i.unsupported());
+        }
         let (a, b) = self.two(i, 32)?;
         let (low, high) = if signed {
             (-1 << (bits - 1), (1 << (bits - 1)) - 1)

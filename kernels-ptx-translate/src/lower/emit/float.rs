@@ -182,7 +182,7 @@ impl<'a> Emit<'_, '_, 'a> {
         }
         if let Some(f) = Float::of(ty) {
             let mut args = Vec::new();
-            for operand in &i.operands[1..] {
+            for operand in i.operands.get(1..).unwrap_or_default() {
                 let bits = self.float_bits(i, operand, f.bits())?;
                 args.push(self.decode(f, &bits));
             }
@@ -194,7 +194,7 @@ impl<'a> Emit<'_, '_, 'a> {
         };
         let (bits, each) = (ty.bits(), f.bits());
         let mut whole = Vec::new();
-        for operand in &i.operands[1..] {
+        for operand in i.operands.get(1..).unwrap_or_default() {
             whole.push(self.src(i, operand, bits)?);
         }
         let mut all = String::new();
@@ -529,7 +529,8 @@ impl<'a> Emit<'_, '_, 'a> {
     }
 
     fn testp(&mut self, i: &Instruction<'a>) -> Result<()> {
-        let f = Float::of(self.ty(i)?).ok_or_else(|| i.unsupported())?;
+        let f = Float::of(self.ty(i)?).filter(|f| matches!(f, Float::F32 | Float::F64));
+        let f = f.ok_or_else(|| i.unsupported())?;
         let bits = f.bits();
         let operand = self.operand(i, 1)?;
         let v = self.float_bits(i, operand, bits)?;
@@ -561,7 +562,11 @@ impl<'a> Emit<'_, '_, 'a> {
 
     /// The sign of operand 1 on the magnitude of operand 2.
     fn copysign(&mut self, i: &Instruction<'a>) -> Result<()> {
-        let bits = self.ty(i)?.bits();
+        let ty = self.ty(i)?;
+        if !matches!(ty, ScalarType::F32 | ScalarType::F64) {
+            return Err(i.unsupported());
+        }
+        let bits = ty.bits();
         let (a, b) = self.two(i, bits)?;
         let sign = int(1 << (bits - 1), bits);
         let s = ir!(self.t, "and i{bits} {a}, {sign}");

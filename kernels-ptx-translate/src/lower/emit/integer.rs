@@ -18,6 +18,10 @@ impl<'a> Emit<'_, '_, 'a> {
         if matches!(ty, ScalarType::S16x2 | ScalarType::U16x2) {
             return self.halves(i, signed);
         }
+        let logic = matches!(i.opcode, "and" | "or" | "xor" | "not");
+        if !matches!(bits, 16 | 32 | 64) && !(logic && bits == 1) {
+            return Err(i.unsupported());
+        }
         let v = match i.opcode {
             "add" | "sub" | "addc" | "subc" => return self.add_sub(i, bits),
             "mad" | "madc" | "mul" | "mad24" | "mul24" => return self.multiply(i, ty),
@@ -212,6 +216,9 @@ impl<'a> Emit<'_, '_, 'a> {
         let (mut a, mut b) = self.two(i, bits)?;
         let adds = i.opcode.starts_with("mad");
         if i.has("wide") {
+            if bits > 32 {
+                return Err(i.unsupported());
+            }
             let wide = bits * 2;
             let a = self.resize(&a, bits, wide, signed);
             let b = self.resize(&b, bits, wide, signed);

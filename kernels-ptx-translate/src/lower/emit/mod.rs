@@ -232,20 +232,32 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
     /// An instruction under its guard.
     fn guarded(&mut self, i: &Instruction<'a>) -> Result<()> {
         let Some(guard) = i.predicate else {
-            return self.instruction(i);
+            return self.checked(i);
         };
         let condition = self.guard(guard);
         let (then, join) = (self.t.label(), self.t.label());
         st!(self.t, "br i1 {condition}, label %{then}, label %{join}");
         self.t.place(&then);
         let before = self.known.clone();
-        self.instruction(i)?;
+        self.checked(i)?;
         // What was known before still is, unless the instruction changed it.
         let after = std::mem::replace(&mut self.known, before);
         self.known.retain(|r, v| after.get(r) == Some(v));
         st!(self.t, "br label %{join}");
         self.t.place(&join);
         Ok(())
+    }
+
+    /// An instruction; types that no helper or intrinsic exists for make it unsupported.
+    fn checked(&mut self, i: &Instruction<'a>) -> Result<()> {
+        self.instruction(i)?;
+        match &self.t.broken {
+            None => Ok(()),
+            Some(what) => {
+                log::debug!("line {}: {}: {what}", i.line, i.name());
+                Err(i.unsupported())
+            }
+        }
     }
 
     fn guard(&mut self, guard: Predicate) -> Val {

@@ -84,9 +84,10 @@ impl<'a> Emit<'_, '_, 'a> {
             other => (None, other.clone()),
         };
         let bits = match part.map(str::as_bytes) {
-            Some([b'b', _]) => 8,
-            Some([b'h', _]) => 16,
-            _ => 32,
+            None => 32,
+            Some([b'b', b'0'..=b'3']) => 8,
+            Some([b'h', b'0'..=b'1']) => 16,
+            Some(_) => return Err(i.unsupported()),
         };
         // Recorded against the manual: an unsigned sum wraps, and what is saturated into a signed part takes any
         // negative value for a large one.
