@@ -1,6 +1,6 @@
 #!/bin/bash
 # usage: make-rocr-root.sh DIR SUITE      (SUITE: bookworm, trixie or sid)
-# Unpacks ROCr, comgr, rocminfo and all they need, from Debian's SUITE, into DIR: nothing is installed on this machine.
+# Unpacks ROCr with its headers, comgr, rocminfo and all they need, from Debian's SUITE, into DIR: nothing is installed on this machine.
 # The archive is the one this machine's apt already uses. Needs apt and dpkg. A finished DIR holds the file .complete.
 set -euo pipefail
 case ${1:--h} in -h|--help) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"; exit 2 ;; esac
@@ -20,7 +20,7 @@ options=(-o "Dir::Etc::sourcelist=$apt/etc/sources.list" -o Dir::Etc::sourcepart
 apt-get "${options[@]}" update -qq
 comgr=$(apt-cache "${options[@]}" pkgnames libamd-comgr | grep -v dev | sort -V | tail -1)
 apt-get "${options[@]}" install -y -qq --download-only --no-install-recommends \
-  libhsa-runtime64-1 "$comgr" rocminfo libdrm-amdgpu1 > /dev/null
+  libhsa-runtime64-1 libhsa-runtime-dev "$comgr" rocminfo libdrm-amdgpu1 > /dev/null
 for package in "$apt"/archives/*.deb; do dpkg -x "$package" "$dir"; done
 dpkg -I "$apt"/archives/libhsa-runtime64-1_*.deb | sed -n 's/^ Version: /ROCr /p'
 dpkg -I "$apt"/archives/"${comgr}"_*.deb | sed -n "s/^ Version: /$comgr /p"

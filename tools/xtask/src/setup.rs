@@ -16,13 +16,15 @@ pub struct Arguments {
 }
 
 /// Debian packages that the whole bench uses, and the program or file by which each is recognised.
-const PACKAGES: [(&str, &str); 6] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("g++", "/usr/bin/g++"),
     ("unzip", "/usr/bin/unzip"),
     ("patchelf", "/usr/bin/patchelf"),
     ("openmpi-bin", "/usr/bin/mpirun"),
     ("libopenmpi-dev", "/usr/bin/mpicc"),
     ("binutils", "/usr/bin/readelf"),
+    ("clang-19", "/usr/bin/clang-19"),
+    ("lld-19", "/usr/bin/ld.lld-19"),
 ];
 
 /// A ROCr build that the bench can run over.

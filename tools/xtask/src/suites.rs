@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
-use crate::{Result, bench, conformance, demo, process, programs, tidy};
+use crate::{Result, bench, conformance, demo, hsa_programs, process, programs, tidy};
 
 /// Options of `test`.
 #[derive(clap::Args)]
@@ -216,6 +216,17 @@ fn ucx_hooks() -> Result<String> {
 fn hsa(tally: &mut Tally) -> Result<()> {
     for rocr in [Rocr::V612, Rocr::V523] {
         tally.case(format!("rocminfo, ROCr {}", rocr.name()), rocminfo(&rocr));
+    }
+    let programs = hsa_programs::build()?;
+    for rocr in [Rocr::V612, Rocr::V523] {
+        for bar in [BarMode::Small, BarMode::Large] {
+            for sdma in [true, false] {
+                for program in &programs {
+                    let name = format!("{} ({bar:?} BAR, SDMA {sdma}, ROCr {})", program.name, rocr.name());
+                    tally.case(name, program.run(&rocr, bar, sdma));
+                }
+            }
+        }
     }
     Ok(())
 }
