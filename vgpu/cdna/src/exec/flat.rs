@@ -151,17 +151,12 @@ fn load(
             return Ok(());
         }
         let mut out = [[0u32; 64]; 4];
-        for_lanes(places.lanes, |l| {
-            let place = places.at[l];
-            let mut words = [0; 4];
-            if !place.ptr.is_null() {
-                // SAFETY: the lane was located for this many dwords.
-                unsafe { load_dwords(place.ptr, place.step, &mut words[..n]) };
-            }
-            for k in 0..n {
-                out[k][l] = words[k];
-            }
-        });
+        match n {
+            1 => load_lanes::<1>(places, &mut out),
+            2 => load_lanes::<2>(places, &mut out),
+            3 => load_lanes::<3>(places, &mut out),
+            _ => load_lanes::<4>(places, &mut out),
+        }
         let mut lanes = places.lanes;
         for (l, at) in &places.split {
             let mut bytes = [0; 16];
@@ -207,6 +202,34 @@ fn load(
     Ok(())
 }
 
+/// Loads `N` dwords a lane. The count is a constant so that the loop over lanes has no inner one.
+fn load_lanes<const N: usize>(places: &Places, out: &mut [V32; 4]) {
+    for (l, place) in places.at.iter().enumerate() {
+        if places.lanes >> l & 1 == 0 || place.ptr.is_null() {
+            continue;
+        }
+        let mut words = [0; N];
+        // SAFETY: the lane was located for this many dwords.
+        unsafe { load_dwords(place.ptr, place.step, &mut words) };
+        for (values, word) in out.iter_mut().zip(words) {
+            values[l] = word;
+        }
+    }
+}
+
+/// Stores `N` dwords a lane.
+fn store_lanes<const N: usize>(wave: &Wave, data: u16, places: &Places) {
+    let registers: [&V32; N] = std::array::from_fn(|k| wave.v(data + k as u16));
+    for (l, place) in places.at.iter().enumerate() {
+        if places.lanes >> l & 1 == 0 || place.ptr.is_null() {
+            continue;
+        }
+        let words: [u32; N] = std::array::from_fn(|k| registers[k][l]);
+        // SAFETY: the lane was located for writing this many dwords.
+        unsafe { store_dwords(place.ptr, place.step, &words) };
+    }
+}
+
 fn store(
     wave: &Wave,
     spaces: &mut Spaces<'_>,
@@ -241,13 +264,9 @@ fn store(
                 }
             });
         }
-        Unit::Dwords(_) => for_lanes(places.lanes, |l| {
-            let place = places.at[l];
-            if !place.ptr.is_null() {
-                // SAFETY: the lane was located for writing this many dwords.
-                unsafe { store_dwords(place.ptr, place.step, &words(l)[..n]) };
-            }
-        }),
+        Unit::Dwords(2) => store_lanes::<2>(wave, data, places),
+        Unit::Dwords(3) => store_lanes::<3>(wave, data, places),
+        Unit::Dwords(_) => store_lanes::<4>(wave, data, places),
         _ => {
             let values = wave.v(data);
             for_lanes(places.lanes, |l| {
