@@ -189,21 +189,39 @@ impl Context {
         log::debug!("{:?}: context {} is active", self.device, self.id);
     }
 
-    /// Ends streams and frees memory. Kernels still running are waited for, as `cudaDeviceReset` does.
-    fn deactivate(&'static self) {
+    /// Ends the activation: from here on the context is destroyed. What it leaves is given back by [`Ended::finish`], for which
+    /// no lock may be held.
+    fn end(&'static self) -> Option<Ended> {
         if self.life.swap(Life::Inactive as u8, Ordering::AcqRel) != Life::Active as u8 {
-            return;
+            return None;
         }
         let streams = self.streams.swap(core::ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: NULL, or a leaked object: threads that still hold it see an empty set of streams.
-        if let Some(streams) = unsafe { streams.as_ref() } {
-            streams.shutdown();
-        }
-        crate::memory::release_context(self);
         self.peers.store(0, Ordering::Release);
         self.failure.store(0, Ordering::Release);
         *self.settings() = Settings::default();
         log::debug!("{:?}: context {} has ended", self.device, self.id);
+        Some(Ended {
+            // SAFETY: NULL, or a leaked object: threads that still hold it find an empty set of streams after its shutdown.
+            streams: unsafe { streams.as_ref() },
+            memory: crate::memory::take_all(self),
+        })
+    }
+}
+
+/// What an ended activation leaves behind.
+struct Ended {
+    streams: Option<&'static ContextStreams>,
+    memory: Vec<crate::memory::Entry>,
+}
+
+impl Ended {
+    /// Waits for kernels that still run, as `cudaDeviceReset` does, ends the streams and frees the memory. ROCr then runs
+    /// other libraries' callbacks, which may call us.
+    fn finish(self) {
+        if let Some(streams) = self.streams {
+            streams.shutdown();
+        }
+        crate::memory::release_all(&self.memory);
     }
 }
 
@@ -274,8 +292,11 @@ pub fn release_primary(device: &'static Device) -> Result<()> {
     } else {
         state.retains -= 1;
     }
-    if state.retains == 0 && !state.runtime {
-        device.primary_context().deactivate();
+    let last = state.retains == 0 && !state.runtime;
+    let ended = if last { device.primary_context().end() } else { None };
+    drop(state);
+    if let Some(ended) = ended {
+        ended.finish();
     }
     Ok(())
 }
@@ -284,7 +305,11 @@ pub fn release_primary(device: &'static Device) -> Result<()> {
 pub fn reset_primary(device: &'static Device) {
     let mut state = device.primary.lock();
     *state = PrimaryState::default();
-    device.primary_context().deactivate();
+    let ended = device.primary_context().end();
+    drop(state);
+    if let Some(ended) = ended {
+        ended.finish();
+    }
 }
 
 /// `cudaInitDevice`: activates the primary context for the runtime without making it current.
@@ -320,10 +345,8 @@ pub fn destroy(context: &'static Context) -> Result<()> {
     if context.primary {
         return Err(Error::DEVICE_UNINITIALIZED);
     }
-    if !context.is_active() {
-        return Err(Error::CONTEXT_IS_DESTROYED);
-    }
-    context.deactivate();
+    // Of two threads that destroy it, one does.
+    context.end().ok_or(Error::CONTEXT_IS_DESTROYED)?.finish();
     STACK.with_borrow_mut(|stack| stack.pop_if(|top| **top == *context));
     Ok(())
 }

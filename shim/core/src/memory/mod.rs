@@ -145,13 +145,18 @@ fn release(entry: &Entry) {
     }
 }
 
-/// Frees everything that a context owns; its streams are idle. Its handle's later users find unknown memory.
-pub(crate) fn release_context(context: &'static Context) {
-    for entry in REGISTRY.entries(|entry| entry.context == context) {
-        if let Some(entry) = REGISTRY.remove(entry.base, entry.id) {
-            release(&entry);
-        }
-    }
+/// Takes everything that a context owns out of the registry: later users of its addresses find unknown memory.
+pub(crate) fn take_all(context: &'static Context) -> Vec<Entry> {
+    let owned = REGISTRY.entries(|entry| entry.context == context);
+    owned
+        .iter()
+        .filter_map(|entry| REGISTRY.remove(entry.base, entry.id))
+        .collect()
+}
+
+/// Frees what [`take_all`] took; nothing on the device uses it any more.
+pub(crate) fn release_all(entries: &[Entry]) {
+    entries.iter().for_each(release);
 }
 
 /// Maps all memory of `owner`, that of today and of later, to `reader`'s GPU. Other libraries (libfabric, UCX) give access to
