@@ -367,7 +367,7 @@ fn use_text(text: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
     fn damaged_text_never_panics(cuts in prop::collection::vec((0usize..9000, 0usize..40, "[ -~\n]{0,6}"), 1..6)) {
