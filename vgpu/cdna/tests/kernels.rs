@@ -275,6 +275,90 @@ const PRELOADED: &[u32] = &[
     0x0002_0201, // global_store_dword v1, v2, s[2:3]
 ];
 
+const DS_WIDTHS: &[u32] = &[
+    0xc006_0180,
+    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
+    0x2402_0084, // v_lshlrev_b32_e32 v1, 4, v0
+    0x7e04_02ff,
+    0x8182_f384, // v_mov_b32_e32 v2, 0x8182f384
+    0x7e06_02ff,
+    0x1122_3344, // v_mov_b32_e32 v3, 0x11223344
+    0xd81c_0100,
+    0x0003_0201, // ds_write2_b32 v1, v2, v3 offset1:1
+    0xd8a8_0008,
+    0x0000_0201, // ds_write_b8_d16_hi v1, v2 offset:8
+    0xd83e_000a,
+    0x0000_0201, // ds_write_b16 v1, v2 offset:10
+    0xd83c_0009,
+    0x0000_0201, // ds_write_b8 v1, v2 offset:9
+    0xd86c_0008,
+    0x0400_0001, // ds_read_b32 v4, v1 offset:8
+    0xd872_0001,
+    0x0500_0001, // ds_read_i8 v5, v1 offset:1
+    0xd874_0001,
+    0x0600_0001, // ds_read_u8 v6, v1 offset:1
+    0xd876_0002,
+    0x0700_0001, // ds_read_i16 v7, v1 offset:2
+    0xd8b6_0000,
+    0x0800_0001, // ds_read_u16_d16_hi v8, v1
+    0xd8ec_0002,
+    0x0a00_0001, // ds_read_b64 v[10:11], v1 offset:2
+    0x2412_0085, // v_lshlrev_b32_e32 v9, 5, v0
+    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
+    0xdc7c_8000,
+    0x0006_0409, // global_store_dwordx4 v9, v[4:7], s[6:7]
+    0xdc7c_8010,
+    0x0006_0809, // global_store_dwordx4 v9, v[8:11], s[6:7] offset:16
+];
+
+const DS_COUNTERS: &[u32] = &[
+    0xc006_0180,
+    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
+    0x7e02_0280, // v_mov_b32_e32 v1, 0
+    0x7e04_02ff,
+    0x0000_0064, // v_mov_b32_e32 v2, 0x64
+    0xd81a_0000,
+    0x0000_0201, // ds_write_b32 v1, v2
+    0x7e06_0287, // v_mov_b32_e32 v3, 7
+    0x7e08_02ff,
+    0x0000_0107, // v_mov_b32_e32 v4, 0x107
+    0xbefc_0080, // s_mov_b32 m0, 0
+    0xbefe_01bf, // s_mov_b64 exec, 63
+    0xd97c_0000,
+    0x0600_0000, // ds_append v6
+    0xbefe_0183, // s_mov_b64 exec, 3
+    0xd97a_0000,
+    0x0700_0000, // ds_consume v7
+    0xbefe_01c1, // s_mov_b64 exec, -1
+    0xd86c_0000,
+    0x0800_0001, // ds_read_b32 v8, v1
+    0xd85a_0000,
+    0x0900_0301, // ds_wrxchg_rtn_b32 v9, v1, v3
+    0x2414_0084, // v_lshlrev_b32_e32 v10, 4, v0
+    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
+    0xdc7c_8000,
+    0x0006_060a, // global_store_dwordx4 v10, v[6:9], s[6:7]
+];
+
+const DS_LANES: &[u32] = &[
+    0xc006_0180,
+    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
+    0x2402_0082, // v_lshlrev_b32_e32 v1, 2, v0
+    0x6804_0288, // v_add_u32_e32 v2, 8, v1
+    0xd87c_0000,
+    0x0400_0002, // ds_permute_b32 v4, v2, v0
+    0xd87a_101f,
+    0x0500_0000, // ds_swizzle_b32 v5, v0 offset:swizzle(SWAP,4)
+    0xd87a_8039,
+    0x0600_0000, // ds_swizzle_b32 v6, v0 offset:swizzle(QUAD_PERM,1,2,3,0)
+    0xd87a_044d,
+    0x0700_0000, // ds_swizzle_b32 v7, v0 offset:swizzle(BITMASK_PERM,"0pp1i")
+    0x2412_0084, // v_lshlrev_b32_e32 v9, 4, v0
+    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
+    0xdc7c_8000,
+    0x0006_0409, // global_store_dwordx4 v9, v[4:7], s[6:7]
+];
+
 /// Runs a kernel whose first argument is the address of a buffer; returns the buffer.
 fn run(kernel: &Kernel, buffer: &[u32]) -> Result<Vec<u32>, Stop> {
     let mut machine = Machine::default();
@@ -520,4 +604,50 @@ fn the_packet_and_descriptor_are_checked() {
     assert!(refused(&|k| k.grid = [0, 1, 1]));
     assert!(refused(&|k| k.lds = 65537));
     assert!(!refused(&|_| {}));
+}
+
+fn with_lds(target: cdna::Target, code: &[u32]) -> Kernel {
+    Kernel {
+        lds: 1024,
+        ..Kernel::new(target, code)
+    }
+}
+
+#[test]
+fn lds_accesses_of_all_widths() {
+    for target in [Gfx90a, Gfx942] {
+        let out = run(&with_lds(target, DS_WIDTHS), &[0; 512]).unwrap();
+        for lane in out.chunks(8) {
+            let expected = [0xf384_8482, 0xffff_fff3, 0xf3, 0xffff_8182, 0xf384_0000];
+            assert_eq!(lane[..5], expected, "{target:?}");
+            assert_eq!(lane[6..], [0x3344_8182, 0x8482_1122], "an unaligned pair");
+        }
+    }
+}
+
+#[test]
+fn lds_counters_add_the_active_lanes() {
+    for target in [Gfx90a, Gfx942] {
+        let out = run(&with_lds(target, DS_COUNTERS), &[0; 256]).unwrap();
+        let lanes: Vec<&[u32]> = out.chunks(4).collect();
+        // Six lanes append, two consume; all active lanes get the old value.
+        assert_eq!((lanes[0][0], lanes[5][0]), (100, 100));
+        assert_eq!((lanes[0][1], lanes[1][1]), (106, 106));
+        assert!(lanes.iter().all(|l| l[2] == 104));
+        // Exchanges happen lane by lane: the first gets the counter, the others what the lane before wrote.
+        assert_eq!((lanes[0][3], lanes[1][3], lanes[63][3]), (104, 7, 7));
+    }
+}
+
+#[test]
+fn lds_hardware_moves_values_between_lanes() {
+    for target in [Gfx90a, Gfx942] {
+        let out = run(&with_lds(target, DS_LANES), &[0; 256]).unwrap();
+        for (lane, values) in out.chunks(4).enumerate() {
+            let lane = lane as u32;
+            let pattern = lane & 32 | lane & 0b01100 | 0b00010 | !lane & 1;
+            let quad = lane & !3 | (lane + 1) & 3;
+            assert_eq!(values, [(lane + 62) % 64, lane ^ 4, quad, pattern], "lane {lane}");
+        }
+    }
 }
