@@ -75,7 +75,10 @@ impl Counters {
         let file = prefix.map(|prefix| {
             let mut name = prefix.clone().into_os_string();
             name.push(format!("{}.tsv", os::pid()));
-            PathBuf::from(name)
+            let file = PathBuf::from(name);
+            // Of an earlier process with this number: it must not show below a shorter text of ours.
+            let _ = std::fs::remove_file(&file);
+            file
         });
         Self {
             file,

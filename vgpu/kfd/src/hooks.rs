@@ -388,6 +388,88 @@ pub unsafe extern "C" fn fstat64(fd: c_int, stat: *mut libc::stat) -> c_int {
     unsafe { stat_descriptor(fd, stat) }
 }
 
+/// libc's `lstat`: none of our files is a link.
+///
+/// # Safety
+/// As for libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lstat(path: *const c_char, stat: *mut libc::stat) -> c_int {
+    // SAFETY: the caller's contract. Other paths must not be followed.
+    unsafe {
+        match classify(path) {
+            Target::Other => {
+                let flags = libc::AT_SYMLINK_NOFOLLOW as usize;
+                let args = [libc::AT_FDCWD as usize, path as usize, stat as usize, flags, 0, 0];
+                os::raw(libc::SYS_newfstatat, args) as c_int
+            }
+            _ => stat_path(path, stat),
+        }
+    }
+}
+
+/// libc's `lstat64`.
+///
+/// # Safety
+/// As for libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lstat64(path: *const c_char, stat: *mut libc::stat) -> c_int {
+    // SAFETY: the caller's contract.
+    unsafe { lstat(path, stat) }
+}
+
+/// libc's `statx`, which Rust's standard library asks whether a file exists.
+///
+/// # Safety
+/// As for libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn statx(
+    directory: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mask: u32,
+    buffer: *mut libc::statx,
+) -> c_int {
+    // SAFETY: the caller's contract; a redirected path outlives the call.
+    unsafe {
+        let raw = |path: *const c_char| {
+            let args = [
+                directory as usize,
+                path as usize,
+                flags as usize,
+                mask as usize,
+                buffer as usize,
+                0,
+            ];
+            os::raw(libc::SYS_statx, args) as c_int
+        };
+        let (major, minor) = match classify(path) {
+            Target::Other => {
+                let result = raw(path);
+                let of_descriptor = flags & libc::AT_EMPTY_PATH != 0 && (path.is_null() || *path == 0);
+                match device_of(if result == 0 && of_descriptor { directory } else { -1 }) {
+                    Device::Other => return result,
+                    Device::Kfd(_) => (KFD_MAJOR, 0),
+                    Device::Render(gpu) => (DRM_MAJOR, sysfs::FIRST_RENDER_MINOR + gpu as u32),
+                }
+            }
+            Target::Redirected(path) => return raw(path.as_ptr()),
+            Target::Kfd(_) => {
+                buffer.write(std::mem::zeroed());
+                (KFD_MAJOR, 0)
+            }
+            Target::Render(process, minor) if process.render_file(minor).is_some() => {
+                buffer.write(std::mem::zeroed());
+                (DRM_MAJOR, minor)
+            }
+            Target::Render(..) => return os::fail(libc::ENOENT),
+        };
+        (*buffer).stx_mask |= libc::STATX_TYPE | libc::STATX_MODE;
+        (*buffer).stx_mode = (libc::S_IFCHR | 0o666) as u16;
+        ((*buffer).stx_rdev_major, (*buffer).stx_rdev_minor) = (major, minor);
+        0
+    }
+}
+
 /// libc's `ioctl`.
 ///
 /// # Safety

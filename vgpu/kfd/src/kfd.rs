@@ -669,7 +669,7 @@ mod tests {
             let mut args: [u64; 16] = std::array::from_fn(|_| match next() % 4 {
                 0 => pointer,
                 1 => next() % 8,
-                2 => u64::from(process.gpus[0].id) << 32 | next() % 8,
+                2 => (u64::from(process.gpus[0].id) << 32) | (next() % 8),
                 _ => next(),
             });
             if matches!(

@@ -125,6 +125,7 @@ impl Shared {
     ) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(root)?;
         let root = root.canonicalize()?;
+        warn_if_small(&root);
         // SAFETY: geteuid has no preconditions.
         if fs::metadata(&root)?.uid() != unsafe { libc::geteuid() } {
             return Err(io::Error::other(format!("{} belongs to another user", root.display())));
@@ -365,6 +366,29 @@ impl Shared {
         // Wiped before it can be given out again, as the driver does on release.
         os::punch_hole(&self.heaps[extent.gpu()], extent.offset, extent.size);
         guard.unlink(index);
+    }
+}
+
+/// Device memory that does not fit into the file system ends in SIGBUS: better to have said so.
+fn warn_if_small(root: &Path) {
+    const LITTLE: u64 = 512 << 20;
+    let Ok(path) = std::ffi::CString::new(root.as_os_str().as_encoded_bytes()) else {
+        return;
+    };
+    // SAFETY: a NUL-terminated path, and plain data for the kernel to fill.
+    let free = unsafe {
+        let mut stat: libc::statvfs64 = std::mem::zeroed();
+        if libc::statvfs64(path.as_ptr(), &raw mut stat) != 0 {
+            return;
+        }
+        stat.f_bavail.saturating_mul(stat.f_frsize)
+    };
+    if free < LITTLE {
+        log::warn!(
+            "{} has {} MiB left for all device memory: use another VGPU_ROOT",
+            root.display(),
+            free >> 20
+        );
     }
 }
 
