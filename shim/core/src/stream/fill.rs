@@ -13,7 +13,7 @@ use super::spans::{Extent, Side, Span, spans};
 use super::staging::Chunk;
 use super::stream::Stream;
 use crate::abi::{Error, Result};
-use crate::device::Device;
+use crate::device::{Device, context, peer};
 
 /// Bytes of the pattern that go up from the host.
 const PATTERN: u64 = 1 << 18;
@@ -28,7 +28,14 @@ pub fn fill(stream: &Stream, side: &Side, extent: &Extent, value: u32, element: 
         return Ok(());
     }
     let (device, shift) = match locate(side.start, reach)? {
-        Place::Device(device) => (device, 0),
+        Place::Device(device) => {
+            // Recorded: filling another device's memory needs peer access, copying does not.
+            let context = context::of_streams(stream.owner()).ok_or(Error::CONTEXT_IS_DESTROYED)?;
+            if !peer::enabled(context, device) {
+                return Err(Error::INVALID_VALUE);
+            }
+            (device, 0)
+        }
         Place::Pinned(views) => (stream.device(), views.device),
         Place::Pageable => return Err(Error::INVALID_VALUE),
     };

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::stream::resolve;
 use crate::abi::{CUdeviceptr, CUstream, Error, Result};
-use crate::device::{context, peer};
-use crate::memory;
+use crate::device::context;
 use crate::stream::fill::fill;
 use crate::stream::spans::{Extent, Side};
 use crate::stream::{DefaultStream, Stream};
@@ -19,17 +18,6 @@ fn own(default: DefaultStream) -> Result<Arc<Stream>> {
 /// Fills `count` elements of `element` bytes.
 fn linear(stream: &Stream, dst: CUdeviceptr, value: u32, element: usize, count: usize) -> Result<()> {
     rows(stream, dst, 0, value, element, count, 1)
-}
-
-/// The stream's context must have access to the memory of another device (recorded; copies need no access).
-fn check_reach(stream: &Stream, dst: CUdeviceptr) -> Result<()> {
-    let context = context::of_streams(stream.owner()).ok_or(Error::CONTEXT_IS_DESTROYED)?;
-    match memory::lookup(dst) {
-        Some(entry) if entry.kind.is_device() && !peer::enabled(context, entry.context.device) => {
-            Err(Error::INVALID_VALUE)
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Fills `height` rows of `width` elements.
@@ -49,7 +37,6 @@ fn rows(
     if !dst.is_multiple_of(element as u64) || height > 1 && (!pitch.is_multiple_of(element) || pitch < bytes) {
         return Err(Error::INVALID_VALUE);
     }
-    check_reach(stream, dst)?;
     let extent = Extent {
         width: bytes as u64,
         height: height as u64,
