@@ -5,8 +5,11 @@
 //! `SCM_RIGHTS` and ends when the last copy is closed: that is how the buffer's memory is known to be in use.
 
 use std::{
-    io,
-    os::fd::{AsRawFd, OwnedFd, RawFd},
+    fs, io,
+    os::{
+        fd::{AsRawFd, OwnedFd, RawFd},
+        unix::fs::MetadataExt as _,
+    },
 };
 
 use crate::{
@@ -98,15 +101,20 @@ pub fn export(process: &Process, extent: ExtentRef, size: u64) -> Result<OwnedFd
     Ok(fd)
 }
 
-/// Which buffer a descriptor names, if it is a dma-buf of ours.
-pub fn identify(fd: RawFd) -> Option<ExtentRef> {
+/// Which buffer a descriptor names, if it is a dma-buf of this virtual machine.
+pub fn identify(process: &Process, fd: RawFd) -> Option<ExtentRef> {
     // SAFETY: plain data, filled by the kernel.
     let header = unsafe {
         let mut header: Header = std::mem::zeroed();
         let n = libc::pread64(fd, (&raw mut header).cast(), size_of::<Header>(), 0);
         (n == size_of::<Header>() as isize).then_some(header)
     }?;
-    (header.magic == MAGIC).then_some(ExtentRef {
+    if header.magic != MAGIC {
+        return None;
+    }
+    // Another machine's buffers have the same numbers: the file itself must be ours.
+    let ours = fs::metadata(process.shared.dmabuf_path(header.id)).ok()?;
+    (os::identity(fd)? == (ours.dev(), ours.ino())).then_some(ExtentRef {
         index: header.index,
         id: header.id,
     })
@@ -117,7 +125,7 @@ pub fn identify(fd: RawFd) -> Option<ExtentRef> {
 /// # Errors
 /// `EINVAL`: not a dma-buf, or of another virtual machine.
 pub fn open(process: &Process, buffers: &mut Buffers, fd: RawFd) -> Result<Imported, Errno> {
-    let extent = identify(fd).ok_or(libc::EINVAL)?;
+    let extent = identify(process, fd).ok_or(libc::EINVAL)?;
     hold(process, buffers, &mut process.shared.lock(), extent)
 }
 
@@ -149,7 +157,7 @@ pub fn backing(process: &Process, fd: RawFd) -> Option<(RawFd, u64)> {
     if os::identity(fd)?.0 != process.gpus[0].identity.0 {
         return None;
     }
-    let extent = identify(fd)?;
+    let extent = identify(process, fd)?;
     let guard = process.shared.lock();
     let entry = guard.extent(extent.index, extent.id)?;
     Some((process.shared.heap_file(entry.gpu()).as_raw_fd(), entry.offset))

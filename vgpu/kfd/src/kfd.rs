@@ -328,7 +328,7 @@ fn export_dmabuf(process: &Process, args: &mut abi::ExportDmabuf) -> Answer {
 }
 
 fn get_dmabuf_info(process: &Process, args: &mut abi::GetDmabufInfo) -> Answer {
-    let extent = dmabuf::identify(args.dmabuf_fd as i32).ok_or(libc::EINVAL)?;
+    let extent = dmabuf::identify(process, args.dmabuf_fd as i32).ok_or(libc::EINVAL)?;
     let guard = process.shared.lock();
     let entry = guard.extent(extent.index, extent.id).ok_or(libc::EINVAL)?;
     args.size = entry.size;
@@ -551,6 +551,29 @@ mod tests {
         )
         .unwrap();
         assert_eq!(available(), MEMORY - (1 << 20), "the descriptor holds it");
+
+        let stranger = std::fs::read(
+            process
+                .shared
+                .dmabuf_path(process.shared.lock().reference(32).unwrap().id),
+        )
+        .unwrap();
+        let copy = process.shared.root().join("copy");
+        std::fs::write(&copy, stranger).unwrap();
+        let copy = std::fs::File::open(copy).unwrap();
+        let mut foreign = abi::GetDmabufInfo {
+            size: 0,
+            metadata_ptr: 0,
+            metadata_size: 0,
+            gpu_id: 0,
+            flags: 0,
+            dmabuf_fd: std::os::fd::AsRawFd::as_raw_fd(&copy) as u32,
+        };
+        assert_eq!(
+            call(process, kfd::GET_DMABUF_INFO, &mut foreign),
+            Err(libc::EINVAL),
+            "the same bytes elsewhere"
+        );
 
         let (gpu_id, dmabuf_fd) = (process.gpus[0].id, export.dmabuf_fd);
         let mut import = abi::ImportDmabuf {
