@@ -137,6 +137,9 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
     let (Operand::Vgpr(_), Operand::Vgpr(_), Operand::Vgpr(_)) = (inst.dst, inst.src[0], inst.src[1]) else {
         return false;
     };
+    if matrix.sparse && index_register(inst) >= wave.vector_registers().0 {
+        return false;
+    }
     match matrix.a {
         Ty::F64 => doubles(wave, inst, matrix),
         Ty::I8 => words(
@@ -278,10 +281,16 @@ fn columns<T: Copy + Default>(inst: &Inst, matrix: &Matrix, read: impl Fn(usize,
     out
 }
 
+/// The VGPR of a sparse instruction's indices: its field is where other instructions have source 2, whose place the
+/// accumulator takes after decoding, so register checks made on decoded operands do not see it.
+fn index_register(inst: &Inst) -> u16 {
+    (inst.words[1] >> 18 & 0xff) as u16
+}
+
 /// The column of stored element `t` of a sparse row. Of every four columns two are stored; the index register has two bits
 /// for each, in the order of the elements. `abid` picks the set of indices while `cbsz` is zero.
 fn sparse_column(wave: &Wave, inst: &Inst, lane: usize, t: usize, e: usize, per_lane: usize) -> usize {
-    let register = (inst.words[1] >> 18 & 0xff) as u16;
+    let register = index_register(inst);
     let (cbsz, abid) = (inst.aux[0] & 7, usize::from(inst.aux[0] >> 4));
     let bits = 2 * per_lane;
     let set = if cbsz == 0 { abid % (32 / bits) } else { 0 };

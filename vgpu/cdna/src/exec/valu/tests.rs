@@ -438,3 +438,10 @@ fn half_precision_dot_products_flush_on_gfx90a_only() {
     run(&mut w, &words);
     assert_eq!(w.v(2)[0], f(2f32.powi(-9)));
 }
+
+#[test]
+fn sparse_indices_past_the_registers_are_refused() {
+    let inst = decode(Target::Gfx942, &[0xd3e2_0810, 0x0422_0900 | 0x0fc << 18]).expect("decodes");
+    let mut w = Wave::new(Target::Gfx942, 32, 32, 0);
+    assert_eq!(execute(&mut w, &inst), Err(Unsupported));
+}
