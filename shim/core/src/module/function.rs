@@ -84,6 +84,11 @@ impl Function {
         &self.entry
     }
 
+    /// Its module is loaded.
+    pub fn is_alive(&self) -> bool {
+        self.module.strong_count() > 0
+    }
+
     /// Its module.
     ///
     /// # Errors

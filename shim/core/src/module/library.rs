@@ -39,6 +39,8 @@ pub struct Kernel {
     name: String,
     library: Weak<Library>,
     handle: u64,
+    /// The function that the last launch found, with its handle and the id of the context's streams.
+    last: Mutex<Option<(u64, u64, Arc<Function>)>>,
 }
 
 impl Library {
@@ -124,6 +126,7 @@ impl Library {
                 name: name.to_owned(),
                 library: Weak::clone(&self.this),
                 handle,
+                last: Mutex::new(None),
             });
             KERNELS.publish(handle, Arc::clone(&kernel));
             kernel
@@ -191,6 +194,15 @@ impl Kernel {
     /// # Errors
     /// As [`Library::module`], and SYMBOL_NOT_FOUND when the library has no such kernel.
     pub fn function(&self, context: &'static Context) -> Result<(u64, Arc<Function>)> {
-        self.library()?.module(context)?.function(&self.name)
+        let owner = context.streams()?.id();
+        if let Some((known, handle, function)) = &*self.last.lock().unwrap_or_else(|e| e.into_inner())
+            && *known == owner
+            && function.is_alive()
+        {
+            return Ok((*handle, Arc::clone(function)));
+        }
+        let (handle, function) = self.library()?.module(context)?.function(&self.name)?;
+        *self.last.lock().unwrap_or_else(|e| e.into_inner()) = Some((owner, handle, Arc::clone(&function)));
+        Ok((handle, function))
     }
 }

@@ -8,6 +8,8 @@
 //! [pppp............]  upload   [pppppppp........]  copy   [pppppppppppppppp]  copy
 //! ```
 
+use std::sync::Arc;
+
 use super::locate::{Place, locate};
 use super::spans::{Extent, Side, Span, spans};
 use super::staging::Chunk;
@@ -17,6 +19,29 @@ use crate::device::{Device, context, peer};
 
 /// Bytes of the pattern that go up from the host.
 const PATTERN: u64 = 1 << 18;
+
+/// Where a fill goes: into a stream, and whether the call waits.
+pub struct Target {
+    /// The stream.
+    pub stream: Arc<Stream>,
+    /// The call names no stream. CUDA documents such fills as asynchronous, but for host memory, which the caller may read
+    /// at once.
+    pub wait: bool,
+}
+
+impl Target {
+    /// As [`fill`].
+    ///
+    /// # Errors
+    /// As [`fill`].
+    pub fn fill(&self, side: &Side, extent: &Extent, value: u32, element: usize) -> Result<()> {
+        fill(&self.stream, side, extent, value, element)?;
+        if self.wait && !extent.is_empty() && locate(side.start, side.reach(extent)?)?.is_host() {
+            self.stream.synchronize()?;
+        }
+        Ok(())
+    }
+}
 
 /// Fills with `value`, of which the low `element` bytes (1, 2 or 4) are the pattern. Widths are multiples of `element`.
 ///
