@@ -77,13 +77,13 @@ impl Resource {
         ((self.word3 >> 15 & 15) as u8, (self.word3 >> 12 & 7) as u8)
     }
 
-    /// The byte offset of one access from base plus scalar offset, or `None` when out of range.
-    fn offset(&self, index: u32, offset: u32) -> Option<u64> {
-        let structured = self.stride != 0;
-        let outside = if structured {
-            index >= self.records
+    /// The byte offset of one access from base plus scalar offset, or `None` when out of range: past the bytes of a raw
+    /// buffer, less the scalar offset; past the records of a structured one, or past the record where an index chose it.
+    fn offset(&self, index: u32, offset: u32, scalar: u32, indexed: bool) -> Option<u64> {
+        let outside = if self.stride == 0 {
+            offset >= self.records.saturating_sub(scalar)
         } else {
-            offset >= self.records
+            index >= self.records || indexed && offset >= self.stride
         };
         if outside {
             return None;
@@ -109,7 +109,8 @@ pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp)
         return Ok(());
     }
     let resource = Resource::read(wave, inst.base);
-    let base = resource.base.wrapping_add(u64::from(wave.scalar32(inst.soffset)));
+    let scalar = wave.scalar32(inst.soffset);
+    let base = resource.base.wrapping_add(u64::from(scalar));
     let (offen, idxen) = (inst.flag(Inst::OFFEN), inst.flag(Inst::IDXEN));
     let first = wave.lanes32(inst.src[0]);
     let second = match (offen && idxen, inst.src[0]) {
@@ -121,7 +122,7 @@ pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp)
         let index = if idxen { first[l] } else { 0 }.wrapping_add(if tid { l as u32 } else { 0 });
         let offset = if offen { second[l] } else { 0 }.wrapping_add(imm).wrapping_add(extra);
         resource
-            .offset(index, offset)
+            .offset(index, offset, scalar, idxen || tid)
             .map_or(Address::Nowhere, |o| Address::Global(base.wrapping_add(o)))
     };
     let formats = if inst.enc == Encoding::Mtbuf {
@@ -187,19 +188,22 @@ mod tests {
     #[test]
     fn raw_and_structured_ranges() {
         let raw = resource(0, false, 64, 0);
-        assert_eq!(raw.offset(0, 60), Some(60));
-        assert_eq!(raw.offset(0, 64), None);
+        assert_eq!(raw.offset(0, 60, 0, false), Some(60));
+        assert_eq!(raw.offset(0, 64, 0, false), None);
         let structured = resource(16, false, 4, 0);
-        assert_eq!(structured.offset(3, 20), Some(68));
-        assert_eq!(structured.offset(4, 0), None);
+        assert_eq!(raw.offset(0, 60, 4, false), None, "the scalar offset counts");
+        assert_eq!(structured.offset(3, 20, 0, false), Some(68));
+        assert_eq!(structured.offset(3, 12, 0, true), Some(60));
+        assert_eq!(structured.offset(3, 16, 0, true), None, "past the record");
+        assert_eq!(structured.offset(4, 0, 0, true), None);
     }
 
     #[test]
     fn scratch_swizzle_interleaves_lanes_by_dword() {
         // Element size 4, index stride 64.
         let scratch = resource(0, true, u32::MAX, 1 << 19 | 3 << 21 | 1 << 23);
-        assert_eq!(scratch.offset(5, 0), Some(20));
-        assert_eq!(scratch.offset(5, 4), Some(256 + 20));
-        assert_eq!(scratch.offset(0, 7), Some(256 + 3));
+        assert_eq!(scratch.offset(5, 0, 128, true), Some(20));
+        assert_eq!(scratch.offset(5, 4, 128, true), Some(256 + 20));
+        assert_eq!(scratch.offset(0, 7, 128, true), Some(256 + 3));
     }
 }

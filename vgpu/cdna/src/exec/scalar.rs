@@ -92,8 +92,8 @@ fn sop2(wave: &mut Wave, inst: &Inst) -> Result<Flow, Trouble> {
         }
         M::s_min_i32 => R::Scc((a() as i32).min(b() as i32) as u32, (a() as i32) < b() as i32),
         M::s_min_u32 => R::Scc(a().min(b()), a() < b()),
-        M::s_max_i32 => R::Scc((a() as i32).max(b() as i32) as u32, a() as i32 >= b() as i32),
-        M::s_max_u32 => R::Scc(a().max(b()), a() >= b()),
+        M::s_max_i32 => R::Scc((a() as i32).max(b() as i32) as u32, a() as i32 > b() as i32),
+        M::s_max_u32 => R::Scc(a().max(b()), a() > b()),
         M::s_cselect_b32 => R::W(if wave.scc { a() } else { b() }),
         M::s_cselect_b64 => R::L(if wave.scc { a64() } else { b64() }),
         M::s_and_b32 => logic(a() & b()),
