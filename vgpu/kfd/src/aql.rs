@@ -511,6 +511,24 @@ mod tests {
     }
 
     #[test]
+    fn every_header_decodes_and_every_dispatch_is_checked() {
+        let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+        for header in 0..=u16::MAX {
+            let bytes: [u8; 64] = std::array::from_fn(|_| {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                seed as u8
+            });
+            let mut packet = bytes;
+            packet[..2].copy_from_slice(&header.to_le_bytes());
+            if let Packet::Dispatch(dispatch) = Packet::decode(&packet) {
+                let _ = check(&dispatch);
+            }
+        }
+    }
+
+    #[test]
     fn barriers_and_vendor_packets_decode() {
         let signals = [(8, 1, 8), (16, 2, 8), (24, 3, 8), (32, 4, 8), (40, 5, 8)];
         let with = |header: u64| packet(&[&[(0, header, 2)][..], &signals[..]].concat());

@@ -97,6 +97,27 @@ mod tests {
     }
 
     #[test]
+    fn random_buffers_end() {
+        let mut seed = 0x9e37_79b9_u32;
+        for len in (0..64).cycle().take(20_000) {
+            let words: Vec<u32> = (0..len)
+                .map(|_| {
+                    seed ^= seed << 13;
+                    seed ^= seed >> 17;
+                    seed ^= seed << 5;
+                    // Mostly commands that are known, of any length.
+                    if seed & 3 == 0 {
+                        seed
+                    } else {
+                        3 << 30 | seed & 0x3f_0000 | opcode::NOP << 8
+                    }
+                })
+                .collect();
+            let _ = execute(&words);
+        }
+    }
+
+    #[test]
     fn a_buffer_that_is_not_mapped_faults() {
         let words = [command(opcode::INDIRECT_BUFFER, 4), 0x1000, 0, 7];
         assert!(matches!(indirect_buffer(&AddressSpace::default(), words), Err(Error::Fault(f)) if f.va == 0x1000));
