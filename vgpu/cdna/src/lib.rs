@@ -3,6 +3,29 @@
 //! The crate knows instructions, waves and work-groups. It does not know queues, ioctls or processes: whoever embeds
 //! it (the `vgpu` preload library, a unit test) hands it memory through [`memory::GpuMemory`], a way to reach the outside
 //! through [`dispatch::Host`], and one AQL dispatch at a time through [`dispatch::run`].
+//!
+//! ```text
+//! isa        words -> Inst (decode), Inst -> text (Display)
+//! wave       registers of one wave
+//! exec       one file per family of instructions; access.rs takes lanes to bytes
+//! alu        arithmetic, bit for bit
+//! setup      kernel descriptor and dispatch -> initial registers
+//! workgroup  waves in turn, barriers, work-groups in turn
+//! ```
+//!
+//! # Stricter than the card
+//!
+//! What hardware lets pass or leaves undefined stops the dispatch, with the instruction, its address and the kernel object
+//! named: accesses past the LDS or scratch allocation, misaligned atomics, registers past the allocation, reserved encodings and
+//! operand codes, FLAT_SCRATCH that is not the wave's. Registers, LDS and scratch start poisoned.
+//!
+//! # Other than the card
+//!
+//! - Memory is coherent: cache maintenance and scope bits do nothing, memory instructions complete in order.
+//! - `s_trap` ends the dispatch with [`dispatch::Stop::Trap`]; no trap handler runs.
+//! - `s_memtime` is a multiple of the 100 MHz clock. TRAPSTS reads 0: exception flags are not kept.
+//! - A load into half a register clears the other half, as on cards with SRAM ECC.
+//! - `tests/coverage.rs` lists the instructions that are refused, with reasons.
 
 pub mod alu;
 pub mod dispatch;

@@ -359,6 +359,61 @@ const DS_LANES: &[u32] = &[
     0x0006_0409, // global_store_dwordx4 v9, v[4:7], s[6:7]
 ];
 
+const LOAD_LDS_GLOBAL: &[u32] = &[
+    0xc006_0180,
+    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
+    0x2402_0082, // v_lshlrev_b32_e32 v1, 2, v0
+    0xbefc_00c0, // s_mov_b32 m0, 64
+    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
+    0xdca0_8004,
+    0x0006_0001, // global_load_lds_ushort v1, s[6:7] offset:4
+    0xbf8c_0f70, // s_waitcnt vmcnt(0)
+    0xd86c_0044,
+    0x0200_0001, // ds_read_b32 v2, v1 offset:68
+    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
+    0xdc70_8200,
+    0x0006_0201, // global_store_dword v1, v2, s[6:7] offset:512
+];
+
+const LOAD_LDS_BUFFER: &[u32] = &[
+    0xc006_0100,
+    0x0000_0000, // s_load_dwordx2 s[4:5], s[0:1], 0x0
+    0x2402_0082, // v_lshlrev_b32_e32 v1, 2, v0
+    0xbe86_00ff,
+    0x0000_0080, // s_mov_b32 s6, 0x80
+    0xbe87_0080, // s_mov_b32 s7, 0
+    0xbefc_00c0, // s_mov_b32 m0, 64
+    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
+    0xe051_1004,
+    0x8001_0001, // buffer_load_dword v1, s[4:7], 0 offen offset:4 lds
+    0xbf8c_0f70, // s_waitcnt vmcnt(0)
+    0xd86c_0044,
+    0x0200_0001, // ds_read_b32 v2, v1 offset:68
+    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
+    0xdc70_8200,
+    0x0004_0201, // global_store_dword v1, v2, s[4:5] offset:512
+];
+
+const TWO_REGIONS: &[u32] = &[
+    0xc006_0100,
+    0x0000_0000, // s_load_dwordx2 s[4:5], s[0:1], 0x0
+    0x7e02_0280, // v_mov_b32_e32 v1, 0
+    0x2408_0083, // v_lshlrev_b32_e32 v4, 3, v0
+    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
+    0xdc54_80fc,
+    0x0204_0001, // global_load_dwordx2 v[2:3], v1, s[4:5] offset:252
+    0xbf8c_0f70, // s_waitcnt vmcnt(0)
+    0xbefe_0181, // s_mov_b64 exec, 1
+    0xdc74_8000,
+    0x0004_0201, // global_store_dwordx2 v1, v[2:3], s[4:5]
+    0x7e04_02ff,
+    0x1122_3344, // v_mov_b32_e32 v2, 0x11223344
+    0x7e06_02ff,
+    0x5566_7788, // v_mov_b32_e32 v3, 0x55667788
+    0xdc74_80fe,
+    0x0004_0201, // global_store_dwordx2 v1, v[2:3], s[4:5] offset:254
+];
+
 /// Runs a kernel whose first argument is the address of a buffer; returns the buffer.
 fn run(kernel: &Kernel, buffer: &[u32]) -> Result<Vec<u32>, Stop> {
     let mut machine = Machine::default();
@@ -650,4 +705,37 @@ fn lds_hardware_moves_values_between_lanes() {
             assert_eq!(values, [(lane + 62) % 64, lane ^ 4, quad, pattern], "lane {lane}");
         }
     }
+}
+
+#[test]
+fn loads_into_lds_go_to_m0_plus_offset() {
+    // The offset counts on both sides: memory at base + offset, LDS at M0 + offset + 4 * lane.
+    let buffer: Vec<u32> = (0..256).map(|i| 0x8000_8000 + i).collect();
+    let out = run(&with_lds(Gfx942, LOAD_LDS_GLOBAL), &buffer).unwrap();
+    assert_eq!(
+        out[128..192],
+        (1..65).map(|i| 0x8000 + i).collect::<Vec<u32>>(),
+        "halves, zero-extended"
+    );
+    // The buffer has 128 bytes; loads past it give 0.
+    let out = run(&with_lds(Gfx90a, LOAD_LDS_BUFFER), &buffer).unwrap();
+    let expected: Vec<u32> = (1..65).map(|i| if i < 32 { 0x8000_8000 + i } else { 0 }).collect();
+    assert_eq!(out[128..192], expected);
+}
+
+#[test]
+fn accesses_may_span_two_mappings() {
+    let mut machine = Machine::default();
+    machine.data(OUT, &[7; 64]);
+    machine.data(OUT + 256, &[8; 64]);
+    Kernel::new(Gfx90a, TWO_REGIONS)
+        .run(&mut machine, &[OUT as u32, 0])
+        .unwrap();
+    let (low, high) = (machine.dwords(OUT), machine.dwords(OUT + 256));
+    assert_eq!(low[..2], [7, 8], "loaded across the border");
+    assert_eq!(
+        (low[63], high[0], high[1]),
+        (0x3344_0007, 0x7788_1122, 0x0000_5566),
+        "stored across it"
+    );
 }
