@@ -16,7 +16,7 @@ pub struct Arguments {
 }
 
 /// Debian packages that the whole bench uses, and the program or file by which each is recognised.
-const PACKAGES: [(&str, &str); 8] = [
+const PACKAGES: [(&str, &str); 9] = [
     ("g++", "/usr/bin/g++"),
     ("unzip", "/usr/bin/unzip"),
     ("patchelf", "/usr/bin/patchelf"),
@@ -25,6 +25,8 @@ const PACKAGES: [(&str, &str); 8] = [
     ("binutils", "/usr/bin/readelf"),
     ("clang-19", "/usr/bin/clang-19"),
     ("lld-19", "/usr/bin/ld.lld-19"),
+    // The translator's own tests run outside the ROCr roots.
+    ("libamd-comgr2", "/usr/lib/x86_64-linux-gnu/libamd_comgr.so.2"),
 ];
 
 /// A ROCr build that the bench can run over.
