@@ -2,6 +2,23 @@
 //!
 //! One match on the mnemonic per wave instruction, in the file of its family; under each arm a loop over 64 lanes that
 //! the compiler can vectorise. Sources come from, and results go through, [`super::operands`].
+//!
+//! | file | instructions |
+//! |---|---|
+//! | `integer` | moves, logic, shifts, integer arithmetic of 16, 32 and 64 bits, carries, byte sums |
+//! | `float32`, `float64`, `float16` | arithmetic of one format, packed f32 included |
+//! | `compare` | VOPC: compares and class tests |
+//! | `convert` | between formats and integers, packing, the 8-bit floats of gfx942 |
+//! | `packed` | VOP3P: packed 16-bit operations, dot products, mixed precision |
+//! | `matrix` | `v_mfma`, `v_smfmac` |
+//!
+//! Rules that hold throughout, where the guides leave room:
+//!
+//! - Sixteen-bit results clear the high half, except those of `v_fma_f16`, `v_mad_f16`, `v_mad_u16`, `v_mad_i16` and
+//!   `v_div_fixup_f16`, which keep it, as the compiler's own table of such instructions has it.
+//! - `v_mad` and `v_mac` of f32 and f16 flush denormals whatever MODE says; their product is rounded.
+//! - Conversions round as MODE says for the format of the result.
+//! - Integer clamp saturates; float clamp and output modifiers are in [`crate::alu::format`].
 
 mod compare;
 mod convert;

@@ -1,4 +1,13 @@
 //! Compares: a bit per lane into an SGPR pair or VCC, and into EXEC for `v_cmpx`.
+//!
+//! The opcode says in four bits which relations count:
+//!
+//! ```text
+//!  3          2        1      0
+//!  unordered  greater  equal  less        nge = 1001: less or unordered
+//! ```
+//! so the mnemonics are parsed once into these masks instead of being listed one by one. The clamp bit, which asks quiet
+//! compares to signal, changes no result.
 
 use super::{b32, f16, f32};
 use crate::{

@@ -1,4 +1,7 @@
 //! Conversions.
+//!
+//! Float to integer truncates, saturates and turns NaN into zero, except where the name says otherwise (`rpi`, `flr`,
+//! `norm`). `v_cvt_pk_u8_f32` rounds as MODE says, which HSAIL's `packcvt` asks of it.
 
 use super::{f16, f32, f64, write_f16, write_f32, write_f64};
 use crate::{

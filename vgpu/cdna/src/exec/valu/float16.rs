@@ -1,4 +1,4 @@
-//! Arithmetic in f16, one value per lane.
+//! Arithmetic in f16, one value per lane, in the low half of a register unless `op_sel` or SDWA say otherwise.
 
 use super::{f16, write_f16};
 use crate::{
@@ -100,6 +100,7 @@ pub(super) fn execute(wave: &mut Wave, inst: &Inst) -> bool {
     true
 }
 
+/// Sums of the low halves; packed instructions call it for each side.
 pub(super) fn add(a: &V32, b: &V32, env: &Env, active: u64) -> V32 {
     lanes::f16_2(a, b, env, active, |x, y| x + y, soft::add::<F16>)
 }
@@ -108,6 +109,7 @@ fn sub(a: &V32, b: &V32, env: &Env, active: u64) -> V32 {
     lanes::f16_2(a, b, env, active, |x, y| x - y, soft::sub::<F16>)
 }
 
+/// Products of the low halves; packed instructions call it for each side.
 pub(super) fn mul(a: &V32, b: &V32, env: &Env, active: u64) -> V32 {
     lanes::f16_2(a, b, env, active, |x, y| x * y, soft::mul::<F16>)
 }

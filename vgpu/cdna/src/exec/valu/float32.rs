@@ -1,4 +1,7 @@
 //! Arithmetic in f32.
+//!
+//! Additions, products and fused steps run in host arithmetic while MODE rounds to nearest even, which is nearly always;
+//! the rest is done lane by lane in software, for active lanes only.
 
 use super::{super::operands::for_lanes, f32, write_f32};
 use crate::{
@@ -174,6 +177,11 @@ fn dwords(wave: &Wave, inst: &Inst, n: usize) -> (V32, V32) {
 }
 
 /// `v_pk_{add,mul,fma}_f32`: two f32 operations on register pairs.
+///
+/// ```text
+/// low  result = op(src0[op_sel 0],    src1[op_sel 1],    ...)   negated by neg_lo
+/// high result = op(src0[op_sel_hi 0], src1[op_sel_hi 1], ...)   negated by neg_hi
+/// ```
 fn packed(wave: &mut Wave, inst: &Inst, env: &Env) -> bool {
     let active = wave.active(inst);
     let source = |n: usize| {

@@ -1,4 +1,4 @@
-//! Arithmetic in f64.
+//! Arithmetic in f64, on register pairs. f64 and f16 share MODE's second round and denormal fields.
 
 use super::{super::operands::for_lanes, f64, write_f64};
 use crate::{

@@ -11,6 +11,9 @@ use crate::{
 };
 
 /// 32-bit results of 32-bit sources.
+///
+/// Shift counts are taken modulo the width. The `rev` forms have their operands the other way round, so that the one that
+/// may be a scalar or a constant, source 0, can be the count or the subtrahend.
 pub(super) fn words(wave: &mut Wave, inst: &Inst) -> bool {
     let clamp = inst.mods.clamp;
     let (mut ba, mut bb) = ([0; 64], [0; 64]);
@@ -128,6 +131,9 @@ fn below(mask: &V32, addend: &V32, first: u32) -> V32 {
 }
 
 /// Additions and subtractions with carry out, and with carry in.
+///
+/// Each lane's sum is made in 64 bits: bit 32 and up tell the carry, and after a subtraction the borrow. Carries are lane
+/// masks in VCC or an SGPR pair, where the bits of lanes that are not written become zero.
 pub(super) fn carries(wave: &mut Wave, inst: &Inst) -> bool {
     let (mut ba, mut bb) = ([0; 64], [0; 64]);
     if !matches!(
@@ -173,7 +179,7 @@ pub(super) fn carries(wave: &mut Wave, inst: &Inst) -> bool {
     true
 }
 
-/// 16-bit results in the low half, or where `op_sel` says.
+/// 16-bit results in the low half, or where `op_sel` says. Two of them have 32-bit accumulators and results.
 pub(super) fn halves(wave: &mut Wave, inst: &Inst) -> bool {
     let clamp = inst.mods.clamp;
     let s = |x: u32| i32::from(x as i16);
@@ -250,7 +256,7 @@ pub(super) fn halves(wave: &mut Wave, inst: &Inst) -> bool {
     true
 }
 
-/// Results of 64 bits and more.
+/// Results of 64 bits and more, in two or four consecutive registers.
 pub(super) fn pairs(wave: &mut Wave, inst: &Inst) -> bool {
     let word = |n: usize| wave.src_b32(inst, n);
     let pair = |n: usize| wave.src_b64(inst, n);

@@ -1,4 +1,11 @@
 //! VOP3P: two 16-bit operations in one dword, dot products, mixed precision.
+//!
+//! ```text
+//!            31        16 15         0
+//! source n   |   half 1  |  half 0  |     low result takes half op_sel[n], high result half op_sel_hi[n]
+//! ```
+//! An inline constant fills half 0 only (integers are sign-extended), so code that wants it twice clears its `op_sel_hi`
+//! bit. Dot products of bytes and nibbles take their operands whole.
 
 use super::{float16, write_f32};
 use crate::{
