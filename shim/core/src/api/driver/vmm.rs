@@ -1,8 +1,9 @@
 //! Virtual Memory Management: `cuMemCreate`, `cuMemMap`, `cuMemAddressReserve`, ...
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_ulonglong, c_void};
+use std::sync::Once;
 
-use crate::abi::{CUmemAllocationProp, CUmemGenericAllocationHandle, Error, conv};
+use crate::abi::{CUmemAllocationHandleType, CUmemAllocationProp, CUmemGenericAllocationHandle, Error, conv};
 use crate::{device, driver};
 
 /// What ROCr maps at full speed, and what NVIDIA's driver says for every kind of memory (recorded).
@@ -17,6 +18,24 @@ driver! {
             return Err(Error::INVALID_VALUE);
         }
         conv::write(granularity, GRANULARITY)
+    }
+
+    /// CUDA Driver API, Virtual Memory Management: `cuMemCreate`. These GPUs have no fabric, and asking for its handles is not
+    /// permitted, as on an NVIDIA GPU without one: MPI probes it at start-up. Other memory cannot be made yet.
+    fn cuMemCreate(
+        handle: *mut CUmemGenericAllocationHandle, size: usize, prop: *const CUmemAllocationProp, flags: c_ulonglong,
+    ) {
+        device::initialized()?;
+        let prop = conv::read(prop)?;
+        if handle.is_null() || flags != 0 || size == 0 || !size.is_multiple_of(GRANULARITY) {
+            return Err(Error::INVALID_VALUE);
+        }
+        if prop.requestedHandleTypes.0 & CUmemAllocationHandleType::FABRIC.0 != 0 {
+            return Err(Error::NOT_PERMITTED);
+        }
+        static TOLD: Once = Once::new();
+        TOLD.call_once(|| log::warn!("cuMemCreate makes no memory yet; the call fails (reported once)"));
+        Err(Error::NOT_SUPPORTED)
     }
 
     /// CUDA Driver API, Virtual Memory Management: `cuMemRetainAllocationHandle`. MPI asks it of every address to learn
