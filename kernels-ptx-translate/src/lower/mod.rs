@@ -309,6 +309,7 @@ fn assemble(kernel: &Kernel<'_, '_>, max_threads: u32, functions: &str) -> Strin
         "attributes #0 = {{ nounwind convergent {size} {float} }}\n\
          attributes #1 = {{ alwaysinline nounwind convergent {float} }}\n\
          attributes #2 = {{ noinline nounwind convergent {size} {float} }}\n\
+         attributes #3 = {{ convergent nomerge nounwind }}\n\
          !llvm.module.flags = !{{!0}}\n\
          !0 = !{{i32 1, !\"amdgpu_code_object_version\", i32 400}}\n\
          !1 = !{{}}\n"

@@ -58,7 +58,7 @@ entry:
   %r2 = alloca i1, align 1, addrspace(5)
   %hid = getelementptr i8, ptr addrspace(4) %p, i64 8
   %data = load i64, ptr addrspace(4) %hid, align 8
-  %v1 = call i1 @rg_present_solo(ptr addrspace(4) %hid)
+  %v1 = call i1 @rg_present_solo(ptr addrspace(4) %hid) #3
   br i1 %v1, label %t2, label %leave
 t2:
   br label %b0
@@ -66,20 +66,20 @@ b0:
   %v3 = getelementptr i8, ptr addrspace(4) %p, i64 0
   %v4 = load i64, ptr addrspace(4) %v3, align 8
   store i64 %v4, ptr addrspace(5) %r0, align 8
-  %v5 = call i32 @rg_tid_solo(ptr addrspace(4) %hid, i32 0)
+  %v5 = call i32 @rg_tid_solo(ptr addrspace(4) %hid, i32 0) #3
   store i32 %v5, ptr addrspace(5) %r1, align 4
   %v6 = icmp ult i32 %v5, 32
   store i1 %v6, ptr addrspace(5) %r2, align 1
   br i1 %v6, label %b2, label %b1
 b1:
-  call void @rg_barrier()
+  call void @rg_barrier() #3
   br label %b3
 b2:
   %v7 = load i64, ptr addrspace(5) %r0, align 8
   %v8 = inttoptr i64 %v7 to ptr addrspace(1)
   %v9 = load i32, ptr addrspace(5) %r1, align 4
   store i32 %v9, ptr addrspace(1) %v8, align 4
-  call void @rg_barrier()
+  call void @rg_barrier() #3
   br label %b3
 b3:
   br label %leave
@@ -89,6 +89,7 @@ leave:
 attributes #0 = { nounwind convergent "uniform-work-group-size"="true" "amdgpu-flat-work-group-size"="1,256" "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
 attributes #1 = { alwaysinline nounwind convergent "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
 attributes #2 = { noinline nounwind convergent "uniform-work-group-size"="true" "amdgpu-flat-work-group-size"="1,256" "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
+attributes #3 = { convergent nomerge nounwind }
 !llvm.module.flags = !{!0}
 !0 = !{i32 1, !"amdgpu_code_object_version", i32 400}
 !1 = !{}

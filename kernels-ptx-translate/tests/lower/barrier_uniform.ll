@@ -48,7 +48,7 @@ b1:
   %v17 = inttoptr i32 %v16 to ptr addrspace(3)
   %v18 = load i32, ptr addrspace(5) %r2, align 4
   store i32 %v18, ptr addrspace(3) %v17, align 4
-  call void @rg_barrier()
+  call void @rg_barrier() #3
   %v19 = load i32, ptr addrspace(5) %r1, align 4
   %v20 = sub i32 %v19, 1
   store i32 %v20, ptr addrspace(5) %r1, align 4
@@ -72,6 +72,7 @@ leave:
 attributes #0 = { nounwind convergent "uniform-work-group-size"="true" "amdgpu-flat-work-group-size"="1,256" "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
 attributes #1 = { alwaysinline nounwind convergent "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
 attributes #2 = { noinline nounwind convergent "uniform-work-group-size"="true" "amdgpu-flat-work-group-size"="1,256" "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
+attributes #3 = { convergent nomerge nounwind }
 !llvm.module.flags = !{!0}
 !0 = !{i32 1, !"amdgpu_code_object_version", i32 400}
 !1 = !{}

@@ -32,7 +32,7 @@ entry:
   %r2 = alloca i1, align 1, addrspace(5)
   %hid = getelementptr i8, ptr addrspace(4) %p, i64 8
   %data = load i64, ptr addrspace(4) %hid, align 8
-  %v1 = call i1 @rg_present_solo(ptr addrspace(4) %hid)
+  %v1 = call i1 @rg_present_solo(ptr addrspace(4) %hid) #3
   br i1 %v1, label %t2, label %leave
 t2:
   br label %b0
@@ -57,6 +57,7 @@ leave:
 attributes #0 = { nounwind convergent "uniform-work-group-size"="true" "amdgpu-flat-work-group-size"="1,256" "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
 attributes #1 = { alwaysinline nounwind convergent "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
 attributes #2 = { noinline nounwind convergent "uniform-work-group-size"="true" "amdgpu-flat-work-group-size"="1,256" "denormal-fp-math"="ieee,ieee" "denormal-fp-math-f32"="ieee,ieee" "amdgpu-ieee"="false" "amdgpu-dx10-clamp"="true" "amdgpu-unsafe-fp-atomics"="true" }
+attributes #3 = { convergent nomerge nounwind }
 !llvm.module.flags = !{!0}
 !0 = !{i32 1, !"amdgpu_code_object_version", i32 400}
 !1 = !{}

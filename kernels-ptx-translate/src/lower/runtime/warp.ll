@@ -24,8 +24,13 @@ define internal i32 @rg_half(i64 %m) #1 {
   ret i32 %r
 }
 
+; LLVM 15 hoists equal ballots out of both arms of a branch and takes one for another that dominates it, though the
+; lanes that take part differ: the empty statement makes each one's operand its own.
 define internal i32 @rg_ballot(i1 %p) #1 {
-  %b = call i64 @llvm.amdgcn.ballot.i64(i1 %p)
+  %z = zext i1 %p to i32
+  %o = call i32 asm sideeffect "", "=v,0"(i32 %z) #3
+  %q = icmp ne i32 %o, 0
+  %b = call i64 @llvm.amdgcn.ballot.i64(i1 %q) #3
   %r = call i32 @rg_half(i64 %b)
   ret i32 %r
 }
