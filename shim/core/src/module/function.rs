@@ -10,13 +10,17 @@ use super::module::Module;
 use super::occupancy::{self, Needs};
 use super::translator::{Failure, client};
 use crate::abi::{Error, Result};
+use crate::config;
 use crate::hsa::executable::{Executable, KernelSymbol};
 
 /// Shared memory of a block without asking for more (`cudaDevAttrMaxSharedMemoryPerBlock`).
 pub const DEFAULT_SHARED: u32 = 49152;
 
-/// The capability we report as the binary's version, times 10.
-const BINARY_VERSION: i32 = 80;
+/// The capability we report, times 10: what the binary was compiled for.
+fn binary_version() -> i32 {
+    let (major, minor) = *config::COMPUTE_CAPABILITY.get();
+    (major * 10 + minor) as i32
+}
 
 /// A compiled form of a kernel, loaded on its device.
 pub struct Loaded {
@@ -251,7 +255,7 @@ impl Function {
             // NUM_REGS of a thread.
             4 => self.any()?.compiled.vgprs as i32,
             5 => self.module()?.code().target_version(),
-            6 => BINARY_VERSION,
+            6 => binary_version(),
             // CACHE_MODE_CA
             7 => 0,
             8 => self.max_dynamic.load(Ordering::Relaxed),
