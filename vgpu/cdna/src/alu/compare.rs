@@ -27,20 +27,20 @@ fn total<F: Format>(x: u64) -> i64 {
     }
 }
 
-/// The smaller operand; see [`extremum`].
+/// The smaller operand. Under IEEE a signalling NaN wins, quietened; otherwise a NaN loses against a number, and of two NaNs
+/// the first is given. Minus zero is below plus zero.
 #[inline]
 pub fn min<F: Format>(a: u64, b: u64, env: &Env) -> u64 {
     extremum::<F>(a, b, env, |x, y| x <= y)
 }
 
-/// The larger operand; see [`extremum`].
+/// The larger operand, by the rules of [`min`].
 #[inline]
 pub fn max<F: Format>(a: u64, b: u64, env: &Env) -> u64 {
     extremum::<F>(a, b, env, |x, y| x >= y)
 }
 
-/// Under IEEE a signalling NaN wins, quietened. Otherwise a NaN loses against a number; of two NaNs the first is given.
-/// Minus zero is below plus zero.
+/// The operand that `first` prefers, or what the NaN rules of [`min`] give.
 #[inline]
 fn extremum<F: Format>(a: u64, b: u64, env: &Env, first: impl Fn(i64, i64) -> bool) -> u64 {
     if F::is_nan(a) || F::is_nan(b) {
