@@ -27,6 +27,24 @@ pub fn mpi_cuda(name: &str) -> Result<PathBuf> {
     compile(name, &source, command)
 }
 
+/// A program in CUDA C++: `tests/programs/NAME.cu`, built as [`mpi_cuda`] does, without MPI.
+pub fn cuda(name: &str) -> Result<PathBuf> {
+    let source = bench::root().join("tests/programs").join(format!("{name}.cu"));
+    let mut command = Command::new(setup::nvcc()?.join("bin/nvcc"));
+    command
+        .args([
+            "-std=c++17",
+            "-cudart",
+            "shared",
+            "-cudadevrt",
+            "none",
+            "-arch=compute_75",
+            "-O2",
+        ])
+        .arg(&source);
+    compile(name, &source, command)
+}
+
 /// Runs `command` with `-o target/bench/programs/NAME` unless the program is newer than its source.
 pub fn compile(name: &str, source: &Path, mut command: Command) -> Result<PathBuf> {
     let program = bench::programs().join(name);

@@ -33,6 +33,8 @@ enum Suite {
     Ptx,
     /// The conformance programs.
     Conformance,
+    /// Programs compiled by nvcc that check themselves, on both ROCr builds and both BAR modes.
+    Cuda,
     /// The ring exchange under MPI.
     Ring,
     /// Machines without a device or without ROCr; programs that never call CUDA.
@@ -84,6 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Suite::Hsa => hsa(&mut tally),
             Suite::Ptx => ptx(&mut tally),
             Suite::Conformance => conformance_programs(&mut tally),
+            Suite::Cuda => cuda_programs(&mut tally),
             Suite::Ring => ring_exchange(&mut tally),
             Suite::Absent => absent(&mut tally),
         };
@@ -286,6 +289,45 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
         tally.case(format!("oracle/{name}"), outcome);
     }
     Ok(())
+}
+
+/// `tests/programs/NAME.cu` and what each is run with beside the defaults.
+const CUDA_PROGRAMS: [(&str, Option<&str>); 3] = [
+    ("kernel_features", None),
+    ("stream_order", None),
+    // All streams share one hardware queue.
+    ("stream_order", Some("REGAUGE_QUEUES=1")),
+];
+
+fn cuda_programs(tally: &mut Tally) -> Result<()> {
+    for (name, variable) in CUDA_PROGRAMS {
+        let program = programs::cuda(name)?;
+        for rocr in [Rocr::V612, Rocr::V523] {
+            for bar in [BarMode::Small, BarMode::Large] {
+                let mut arguments = exec::Arguments::for_command([&program]);
+                arguments.rocr = rocr.clone();
+                arguments.bar = bar;
+                arguments.variables.extend(variable.map(String::from));
+                let case = format!(
+                    "{name} {} ({bar:?} BAR, ROCr {})",
+                    variable.unwrap_or_default(),
+                    rocr.name()
+                );
+                tally.case(case, checked(&arguments));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs a program that checks itself; its last line is what it has to say.
+fn checked(arguments: &exec::Arguments) -> Result<String> {
+    let scratch = bench::Scratch::new("cuda")?;
+    let outcome = process::run(&mut exec::command(arguments, scratch.path())?, Duration::from_secs(120))?;
+    if !outcome.success() {
+        return Err(format!("{}:\n{}", outcome.ending(), outcome.tail(20)).into());
+    }
+    Ok(outcome.output.lines().last().unwrap_or_default().to_owned())
 }
 
 fn ring_exchange(tally: &mut Tally) -> Result<()> {

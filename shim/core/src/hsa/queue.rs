@@ -258,10 +258,8 @@ unsafe extern "C" fn on_error(status: hsa_status_t, _queue: *mut hsa_queue_t, _d
         _ => Error::LAUNCH_FAILURE,
     };
     fault::raise(error);
-    log::error!(
-        "a GPU queue stopped: {status:?}; CUDA calls of this process now fail with {:?}",
-        fault::check().err()
-    );
+    let error = fault::current().unwrap_or(error);
+    log::error!("a GPU queue stopped: {status:?}; CUDA calls of this process now fail with {error:?}");
 }
 
 /// Registers for events that no queue reports: memory faults and hardware exceptions. Once per process.
