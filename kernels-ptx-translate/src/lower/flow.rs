@@ -79,9 +79,9 @@ impl<'m, 'a> Flow<'m, 'a> {
         }
         let exit = blocks.len();
         let target = |label: &LabelId| at_label.get(label).copied().unwrap_or(exit);
-        for at in 0..blocks.len() {
+        for (at, block) in blocks.iter_mut().enumerate() {
             let mut successors = Vec::new();
-            let last = blocks[at].instructions.last().copied().filter(|i| is_transfer(i));
+            let last = block.instructions.last().copied().filter(|i| is_transfer(i));
             match last {
                 Some(i) if i.opcode == "bra" => successors.push(target(&branch_target(i)?)),
                 Some(i) if i.opcode == "brx" => successors.extend(branch_table(body, i)?.iter().map(target)),
@@ -91,7 +91,7 @@ impl<'m, 'a> Flow<'m, 'a> {
             if last.is_none_or(|i| i.predicate.is_some()) {
                 successors.push(at + 1);
             }
-            blocks[at].successors = successors;
+            block.successors = successors;
         }
         Ok(Self { blocks, at_label })
     }

@@ -74,7 +74,7 @@ impl<'a> Emit<'_, '_, 'a> {
         })
     }
 
-    fn to_integral(&mut self, i: &Instruction<'a>, s: &str, v: &str) -> Val {
+    fn round_integral(&mut self, i: &Instruction<'a>, s: &str, v: &str) -> Val {
         let name = if i.has("rni") {
             "rint"
         } else if i.has("rzi") {
@@ -97,7 +97,7 @@ impl<'a> Emit<'_, '_, 'a> {
             ("float", "f32")
         };
         let nan = ir!(self.t, "fcmp uno {l} {v}, {v}");
-        let v = self.to_integral(i, s, &v);
+        let v = self.round_integral(i, s, &v);
         let (bits, signed) = (to.bits(), to.is_signed());
         let name = if bits >= 32 && !signed { "fptoui" } else { "fptosi" };
         let width = bits.max(32);
@@ -251,7 +251,7 @@ impl<'a> Emit<'_, '_, 'a> {
             ("float", "f32")
         };
         if integral {
-            v = self.to_integral(i, s, &v);
+            v = self.round_integral(i, s, &v);
         }
         match to {
             Float::F64 if l == "float" => {

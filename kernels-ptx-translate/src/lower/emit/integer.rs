@@ -19,7 +19,7 @@ impl<'a> Emit<'_, '_, 'a> {
             return self.halves(i, signed);
         }
         let logic = matches!(i.opcode, "and" | "or" | "xor" | "not");
-        if !matches!(bits, 16 | 32 | 64) && !(logic && bits == 1) {
+        if !(matches!(bits, 16 | 32 | 64) || logic && bits == 1) {
             return Err(i.unsupported());
         }
         let v = match i.opcode {

@@ -117,7 +117,7 @@ impl<'a> Emit<'_, '_, 'a> {
                     && let Symbol::Variable(id) = symbol
                     && self.k.module.variable(id).space == StateSpace::Shared
                 {
-                    self.to_generic(&v, Space::Shared)
+                    self.generic_address(&v, Space::Shared)
                 } else {
                     v
                 }
@@ -257,7 +257,7 @@ impl<'a> Emit<'_, '_, 'a> {
     }
 
     /// A 64-bit address in `space` to a generic one.
-    fn to_generic(&mut self, v: &str, space: Space) -> Val {
+    fn generic_address(&mut self, v: &str, space: Space) -> Val {
         let pt = space.pointer();
         if !matches!(space, Space::Shared | Space::Local) {
             return v.to_string();
@@ -273,7 +273,7 @@ impl<'a> Emit<'_, '_, 'a> {
         let bits = self.ty(i)?.bits();
         let v = self.src_at(i, 1, 64)?;
         let v = if !i.has("to") {
-            self.to_generic(&v, space)
+            self.generic_address(&v, space)
         } else if matches!(space, Space::Shared | Space::Local) {
             let pt = space.pointer();
             let g = ir!(self.t, "inttoptr i64 {v} to ptr");
