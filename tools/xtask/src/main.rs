@@ -8,6 +8,7 @@ mod conformance;
 mod counters;
 mod demo;
 mod exec;
+mod gtl;
 mod hsa_programs;
 mod process;
 mod programs;

@@ -10,13 +10,16 @@ use clap::ValueEnum;
 use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
-use crate::{Result, bench, conformance, demo, hsa_programs, process, programs, tidy};
+use crate::{Result, bench, conformance, demo, gtl, hsa_programs, process, programs, tidy};
 
 /// Options of `test`.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Suites to run (default: all, in this order).
     suites: Vec<Suite>,
+    /// Test what is built, without asking cargo whether it is up to date.
+    #[arg(long)]
+    no_build: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,6 +40,8 @@ enum Suite {
     Cuda,
     /// The ring exchange under MPI.
     Ring,
+    /// A closed library linked with three linkers, and its kernels.
+    Link,
     /// Machines without a device or without ROCr; programs that never call CUDA.
     Absent,
 }
@@ -68,7 +73,9 @@ impl Tally {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     setup::packages()?;
-    setup::build()?;
+    if !arguments.no_build {
+        setup::build()?;
+    }
     let suites = if arguments.suites.is_empty() {
         Suite::value_variants()
     } else {
@@ -88,6 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Suite::Conformance => conformance_programs(&mut tally),
             Suite::Cuda => cuda_programs(&mut tally),
             Suite::Ring => ring_exchange(&mut tally),
+            Suite::Link => gtl::run(&mut |name, outcome| tally.case(name, outcome)),
             Suite::Absent => absent(&mut tally),
         };
         if let Err(error) = result {

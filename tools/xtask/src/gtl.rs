@@ -1,0 +1,228 @@
+//! Linking a closed library: a stand-in for a closed GPU transport layer, built against NVIDIA's own runtime, then linked and run
+//! with ours.
+//!
+//! The stand-in (`tests/gtl`) has the import list of the real thing, and kernels in a fat binary made by hand.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use cuda_fatbin::write::{Compression, Image, container};
+
+use crate::{Result, bench, exec, process, programs, setup};
+
+/// A major version of the runtime.
+struct Runtime {
+    soname: &'static str,
+    /// What `cudaRuntimeGetVersion` answers, which is also the least that `cudaDriverGetVersion` may answer.
+    version: u32,
+}
+
+const RUNTIMES: [Runtime; 1] = [Runtime {
+    soname: "libcudart.so.12",
+    version: 12090,
+}];
+
+/// The linkers of the program, and the compression of the kernels in the library that each run uses.
+const RUNS: [(&str, Compression); 3] = [
+    ("bfd", Compression::Raw),
+    ("gold", Compression::Lz4),
+    ("lld", Compression::Zstd),
+];
+
+const STAND_IN: &str = "libmpi_gtl_standin.so";
+
+impl Runtime {
+    /// NVIDIA's library, its headers, and a folder that has what the headers include beyond themselves.
+    fn nvidia(&self) -> Result<(PathBuf, Vec<PathBuf>)> {
+        let nvcc = setup::nvcc()?;
+        Ok((nvcc.join("lib64").join(self.soname), vec![nvcc.join("include")]))
+    }
+
+    fn cc(&self, folder: &Path, source: &str) -> Result<Command> {
+        let mut command = Command::new("gcc");
+        // Fused multiply-add would make the host's results differ from a kernel that has none.
+        command.args(["-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]);
+        for include in self.nvidia()?.1 {
+            command.arg("-isystem").arg(include);
+        }
+        command.current_dir(folder).arg(sources().join(source));
+        Ok(command)
+    }
+
+    /// Builds the stand-in in `folder`, against NVIDIA's runtime and a driver that has the names of the list.
+    fn stand_in(&self, folder: &Path, compression: Compression) -> Result<PathBuf> {
+        let mut ptx = fs::read(ptx()?)?;
+        ptx.push(0);
+        let image = Image::ptx(75, &ptx).compressed(compression);
+        fs::write(folder.join("reductions.fatbin"), container(&[image]))?;
+        let driver = folder.join("libcuda.so.1");
+        let [_, driver_names] = imports()?;
+        dummy(&driver, "libcuda.so.1", &driver_names)?;
+        let library = folder.join(STAND_IN);
+        let mut command = self.cc(folder, "standin.c")?;
+        command
+            .args(["-shared", "-fPIC", "-DFATBIN=\"reductions.fatbin\"", "-Wl,-z,defs"])
+            .arg(format!("-Wl,-soname,{STAND_IN}"))
+            .arg("-o")
+            .arg(&library)
+            .arg(self.nvidia()?.0)
+            .arg(driver);
+        quietly(&mut command)?;
+        Ok(library)
+    }
+
+    /// What `library` imports must be the list, the runtime's names at the runtime's version node.
+    fn compare_imports(&self, library: &Path) -> Result<String> {
+        let [mut expected, driver] = imports()?;
+        expected = expected.iter().map(|name| format!("{name}@{}", self.soname)).collect();
+        expected.extend(driver);
+        let output = quietly(Command::new("readelf").args(["-W", "--dyn-syms"]).arg(library))?;
+        let undefined = output.lines().filter(|line| line.contains(" UND "));
+        let found: BTreeSet<String> = undefined
+            .filter_map(|line| line.split_whitespace().nth(7))
+            .filter(|name| name.trim_start_matches('_').starts_with("cu"))
+            .map(str::to_owned)
+            .collect();
+        if found == expected {
+            return Ok(format!("{} names", found.len()));
+        }
+        let difference: Vec<_> = found.symmetric_difference(&expected).collect();
+        Err(format!("the stand-in's imports differ from the list in {difference:?}").into())
+    }
+
+    /// Links `tests/gtl/SOURCE` in `folder` with one linker against `library` and the libraries of `ours`, with no undefined
+    /// reference allowed, in the libraries neither.
+    fn link(&self, folder: &Path, source: &str, linker: &str, library: Option<&Path>, ours: &Path) -> Result<PathBuf> {
+        // gcc looks for `ld.lld`; Debian calls it by its version.
+        let lld = folder.join("ld.lld");
+        if !lld.exists() {
+            std::os::unix::fs::symlink("/usr/bin/ld.lld-19", lld)?;
+        }
+        let program = folder.join(format!("{source}-{linker}"));
+        let mut command = self.cc(folder, source)?;
+        command.arg(format!("-B{}", folder.display()));
+        command.args([
+            &format!("-fuse-ld={linker}"),
+            "-Wl,--no-undefined",
+            "-Wl,--no-allow-shlib-undefined",
+        ]);
+        command.arg(format!("-Wl,-rpath,{}", folder.display()));
+        command.arg("-o").arg(&program).args(library);
+        command.args([self.soname, "libcuda.so.1"].map(|name| ours.join(name)));
+        command.arg("-lm");
+        quietly(&mut command)?;
+        Ok(program)
+    }
+
+    /// Runs the program with every symbol bound at the start; it checks itself.
+    fn run(&self, program: &Path) -> Result<String> {
+        let mut arguments = exec::Arguments::for_command([program]);
+        let version = self.version.to_string();
+        arguments.command.extend([version.clone().into(), version.into()]);
+        arguments.variables.push("LD_BIND_NOW=1".into());
+        let scratch = bench::Scratch::new("gtl")?;
+        let outcome = process::run(&mut exec::command(&arguments, scratch.path())?, Duration::from_secs(60))?;
+        if !outcome.success() {
+            return Err(format!("{}:\n{}", outcome.ending(), outcome.tail(20)).into());
+        }
+        Ok(outcome.output.lines().last().unwrap_or_default().to_owned())
+    }
+
+    /// A runtime with the right names and no version node must not link: this is the error that users quote.
+    fn unversioned(&self, folder: &Path, library: &Path) -> Result<String> {
+        let imitation = folder.join("unversioned");
+        fs::create_dir_all(&imitation)?;
+        let [mut names, _] = imports()?;
+        names.extend(["cudaSetDevice", "cudaRuntimeGetVersion", "cudaDriverGetVersion"].map(String::from));
+        dummy(&imitation.join(self.soname), self.soname, &names)?;
+        std::os::unix::fs::symlink(bench::release().join("libcuda.so.1"), imitation.join("libcuda.so.1"))?;
+        match self.link(folder, "program.c", "bfd", Some(library), &imitation) {
+            Ok(_) => Err("it links".into()),
+            Err(error) => {
+                let wanted = format!("undefined reference to `cudaMalloc@{}'", self.soname);
+                if error.to_string().contains(&wanted) {
+                    Ok(wanted)
+                } else {
+                    Err(error)
+                }
+            }
+        }
+    }
+}
+
+/// Runs every case and hands its outcome to `case`.
+pub fn run(case: &mut dyn FnMut(String, Result<String>)) -> Result<()> {
+    for runtime in &RUNTIMES {
+        for (linker, compression) in RUNS {
+            let scratch = bench::Scratch::new("gtl-build")?;
+            let folder = scratch.path();
+            let library = runtime.stand_in(folder, compression)?;
+            let name = format!("{}, kernels stored {compression:?}", runtime.soname);
+            case(format!("imports, {name}"), runtime.compare_imports(&library));
+            case(
+                format!("linked by {linker}, LD_BIND_NOW=1, {name}"),
+                runtime
+                    .link(folder, "program.c", linker, Some(&library), &bench::release())
+                    .and_then(|program| runtime.run(&program)),
+            );
+            if linker == "bfd" {
+                case(
+                    format!("without version nodes nothing links, {}", runtime.soname),
+                    runtime.unversioned(folder, &library),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn sources() -> PathBuf {
+    bench::root().join("tests/gtl")
+}
+
+/// The reduction kernels as PTX.
+fn ptx() -> Result<PathBuf> {
+    let source = sources().join("reductions.cu");
+    let mut command = Command::new(setup::nvcc()?.join("bin/nvcc"));
+    command.args(["-ptx", "-arch=compute_75", "-O2"]).arg(&source);
+    programs::compile("gtl-reductions.ptx", &source, command)
+}
+
+/// The names of `tests/gtl/imports.txt`: the runtime's and the driver's.
+fn imports() -> Result<[BTreeSet<String>; 2]> {
+    let text = fs::read_to_string(sources().join("imports.txt"))?;
+    let names = text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned);
+    let (runtime, driver) = names.partition(|name| name.trim_start_matches('_').starts_with("cuda"));
+    Ok([runtime, driver])
+}
+
+/// A library of that SONAME which defines `names`, unversioned, for linkers only.
+fn dummy(path: &Path, soname: &str, names: &BTreeSet<String>) -> Result<()> {
+    let mut source = String::new();
+    for name in names {
+        writeln!(
+            source,
+            ".globl {name}\n.type {name},@function\n{name}: ud2\n.size {name}, .-{name}"
+        )?;
+    }
+    source.push_str(".section .note.GNU-stack,\"\",@progbits\n");
+    let assembly = path.with_extension("s");
+    fs::write(&assembly, source)?;
+    let mut command = Command::new("gcc");
+    command.args(["-shared", "-nostdlib", &format!("-Wl,-soname,{soname}"), "-o"]);
+    quietly(command.arg(path).arg(assembly)).map(drop)
+}
+
+/// Runs a tool; its output, or an error that holds it.
+fn quietly(command: &mut Command) -> Result<String> {
+    let outcome = process::run(command, Duration::from_secs(60))?;
+    if outcome.success() {
+        Ok(outcome.output)
+    } else {
+        Err(format!("{command:?}: {}\n{}", outcome.ending(), outcome.output).into())
+    }
+}
