@@ -6,7 +6,9 @@
 mod bench;
 mod conformance;
 mod counters;
+mod coverage;
 mod demo;
+mod docs;
 mod exec;
 mod gtl;
 mod hsa_programs;
@@ -49,6 +51,10 @@ enum Command {
     Demo(demo::Arguments),
     /// Run the test suites (what CI runs).
     Test(suites::Arguments),
+    /// How much of each library is there, by chapter.
+    Coverage(coverage::Arguments),
+    /// Write the generated pages of docs/.
+    Docs,
     /// Run a long matrix or stress test; writes a dated report under target/soak/.
     Soak(soak::Arguments),
 }
@@ -60,6 +66,8 @@ fn main() -> ExitCode {
         Command::Exec(arguments) => exec::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Test(arguments) => suites::run(&arguments),
+        Command::Coverage(arguments) => coverage::run(&arguments),
+        Command::Docs => docs::run(),
         Command::Soak(arguments) => soak::run(&arguments),
     };
     match result {

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
-use crate::{Result, bench, conformance, demo, gtl, hsa_programs, process, programs, tidy};
+use crate::{Result, bench, conformance, demo, docs, gtl, hsa_programs, process, programs, tidy};
 
 /// Options of `test`.
 #[derive(clap::Args)]
@@ -147,6 +147,7 @@ fn style(tally: &mut Tally) -> Result<()> {
         ])),
     );
     tally.case("the tree's own rules", tidy::check());
+    tally.case("generated pages are up to date", docs::check());
     Ok(())
 }
 
