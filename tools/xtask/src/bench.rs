@@ -28,7 +28,7 @@ pub fn downloads() -> PathBuf {
 
 /// Test programs, built.
 pub fn programs() -> PathBuf {
-    downloads().join("programs")
+    target().join("programs")
 }
 
 /// Logs and results of runs.

@@ -12,6 +12,7 @@ mod docs;
 mod exec;
 mod gtl;
 mod hsa_programs;
+mod measure;
 mod process;
 mod programs;
 mod ring;
@@ -51,6 +52,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Run the test suites (what CI runs).
     Test(suites::Arguments),
+    /// Measure: a table, and JSON under target/bench-results/.
+    Bench(measure::Arguments),
     /// How much of each library is there, by chapter.
     Coverage(coverage::Arguments),
     /// Write the generated pages of docs/.
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Command::Exec(arguments) => exec::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Test(arguments) => suites::run(&arguments),
+        Command::Bench(arguments) => measure::run(&arguments),
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Docs => docs::run(),
         Command::Soak(arguments) => soak::run(&arguments),

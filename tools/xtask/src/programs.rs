@@ -45,7 +45,7 @@ pub fn cuda(name: &str) -> Result<PathBuf> {
     compile(name, &source, command)
 }
 
-/// Runs `command` with `-o target/bench/programs/NAME` unless the program is newer than its source.
+/// Runs `command` with `-o target/programs/NAME` unless the program is newer than its source.
 pub fn compile(name: &str, source: &Path, mut command: Command) -> Result<PathBuf> {
     let program = bench::programs().join(name);
     std::fs::create_dir_all(bench::programs())?;

@@ -27,8 +27,6 @@ enum Name {
     RingMatrix,
     /// Ring exchange, many rounds: leaks, hangs, lost completions.
     RingRepeat,
-    /// What preloading the libraries costs a program that never calls CUDA.
-    PreloadCost,
 }
 
 /// Runs the command.
@@ -41,11 +39,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         capture("git", &["log", "-1", "--oneline"])?
     );
     let mut failures = 0;
-    if arguments.name == Name::PreloadCost {
-        let text = preload_cost(2000 * arguments.repeat)?;
-        print!("{text}");
-        report.push_str(&text);
-    }
     for _ in 0..arguments.repeat {
         for configuration in configurations(arguments.name) {
             let start = Instant::now();
@@ -107,7 +100,6 @@ fn configurations(name: Name) -> Vec<Configuration> {
                 }
             }
         }
-        Name::PreloadCost => {}
         Name::RingRepeat => {
             for rocr in [Rocr::V612, Rocr::V523] {
                 let arguments = ["--rounds", "200", "--bytes", "4M"].map(String::from).to_vec();
@@ -121,41 +113,6 @@ fn configurations(name: Name) -> Vec<Configuration> {
         }
     }
     all
-}
-
-/// Times `/bin/true` with and without each preload, in turn within one run, so that the machine's noise hits all alike.
-fn preload_cost(rounds: u32) -> Result<String> {
-    let release = bench::release();
-    let libraries = ["libcudart.so.12", "libcuda.so.1", "libnvidia-ml.so.1", "libvgpu.so"];
-    let mut times = vec![Vec::new(); libraries.len() + 1];
-    for _ in 0..rounds {
-        for (index, samples) in times.iter_mut().enumerate() {
-            let mut command = Command::new("/bin/true");
-            if index > 0 {
-                command.env("LD_PRELOAD", release.join(libraries[index - 1]));
-            }
-            let start = Instant::now();
-            command.status()?;
-            samples.push(start.elapsed());
-        }
-    }
-    let medians: Vec<f64> = times
-        .iter_mut()
-        .map(|samples| {
-            samples.sort();
-            samples[samples.len() / 2].as_secs_f64() * 1e6
-        })
-        .collect();
-    let mut text = format!("/bin/true, {rounds} runs each, median: {:.0} us\n", medians[0]);
-    for (library, median) in libraries.iter().zip(&medians[1..]) {
-        let _ = writeln!(
-            text,
-            "LD_PRELOAD={library}: {median:.0} us, +{:.0} us, ratio {:.2}",
-            median - medians[0],
-            median / medians[0]
-        );
-    }
-    Ok(text)
 }
 
 fn capture(program: &str, arguments: &[&str]) -> Result<String> {
