@@ -120,13 +120,39 @@ impl<'m, 'a> Flow<'m, 'a> {
         }
     }
 
-    /// The loops: strongly connected blocks, more than one or one that follows itself (Tarjan, without recursion).
+    /// The loops, those inside others too.
     pub fn cycles(&self) -> Vec<Vec<usize>> {
+        let n = self.blocks.len();
+        let mut found = Vec::new();
+        let mut unexplored = self.strongly_connected(&vec![true; n]);
+        while let Some(cycle) = unexplored.pop() {
+            let mut inner = vec![false; n];
+            cycle.iter().for_each(|&b| inner[b] = true);
+            let outside = (0..n).filter(|&b| !inner[b]);
+            let mut entries: Vec<usize> = outside
+                .flat_map(|b| self.blocks[b].successors.iter().copied())
+                .collect();
+            entries.retain(|&s| s < n && inner[s]);
+            // Nothing leads to code that is not reached, or to a loop at the function's start.
+            entries.extend(cycle.first().filter(|_| entries.is_empty()));
+            // What still turns without the blocks where this loop is entered is a loop inside it.
+            entries.into_iter().for_each(|b| inner[b] = false);
+            if inner.contains(&true) {
+                unexplored.extend(self.strongly_connected(&inner));
+            }
+            found.push(cycle);
+        }
+        found
+    }
+
+    /// The strongly connected blocks among `within`: more than one, or one that follows itself (Tarjan, without
+    /// recursion).
+    fn strongly_connected(&self, within: &[bool]) -> Vec<Vec<usize>> {
         let n = self.blocks.len();
         let (mut index, mut low, mut on_stack) = (vec![usize::MAX; n], vec![0; n], vec![false; n]);
         let (mut stack, mut found, mut next) = (Vec::new(), Vec::new(), 0);
         for root in 0..n {
-            if index[root] != usize::MAX {
+            if index[root] != usize::MAX || !within[root] {
                 continue;
             }
             // Blocks being visited, each with the number of successors done.
@@ -140,7 +166,7 @@ impl<'m, 'a> Flow<'m, 'a> {
                 }
                 if let Some(&s) = self.blocks[at].successors.get(done) {
                     path.push((at, done + 1));
-                    if s < n && index[s] == usize::MAX {
+                    if s < n && within[s] && index[s] == usize::MAX {
                         path.push((s, 0));
                     } else if s < n && on_stack[s] {
                         low[at] = low[at].min(index[s]);
@@ -279,6 +305,19 @@ mod tests {
             flow.leads_to(&[false, false, true, false]),
             [true, true, true, false, false]
         );
+    }
+
+    #[test]
+    fn a_loop_inside_a_loop_is_a_cycle_too() {
+        // 0 -> 1, 1 -> 2, 2 -> 2 | 3, 3 -> 1 | exit
+        let flow = graph(&[&[1], &[2], &[2, 3], &[1, 4]]);
+        let mut cycles = flow.cycles();
+        cycles.sort();
+        assert_eq!(cycles, [vec![1, 2, 3], vec![2]]);
+        // Of nothing but a loop and one inside it: 0 -> 1, 1 -> 1 | 0
+        let mut cycles = graph(&[&[1], &[1, 0]]).cycles();
+        cycles.sort();
+        assert_eq!(cycles, [vec![0, 1], vec![1]]);
     }
 
     #[test]

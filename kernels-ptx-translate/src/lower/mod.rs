@@ -22,7 +22,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::protocol::{CompileRequest, HIDDEN_ARGS_SIZE, TranslateError, WarpLayout};
 use crate::ptx::ast::{FuncId, Instruction, LabelKind, Module, Operand, StateSpace, Statement, Symbol, VarId};
 use crate::ptx::layout::{DataBlock, SharedBlock, param_size, params, reachable};
-use warp_layout::Demands;
+use warp_layout::{Demands, Waits};
 
 /// Name of the kernel in the code object.
 const SYMBOL: &str = "regauge_kernel";
@@ -57,6 +57,8 @@ struct Kernel<'m, 'a> {
     static_lds: u32,
     layout: WarpLayout,
     demands: Demands,
+    /// Branches on which threads wait for others.
+    waits: Waits,
     /// Functions that may call themselves: real calls, the others are inlined.
     recursive: HashSet<FuncId>,
     /// Functions whose number may reach an indirect call.
@@ -242,7 +244,7 @@ pub fn lower_kernel(module: &Module<'_>, request: &CompileRequest) -> Result<Low
         found.variables.sort_unstable();
         found.variables.dedup();
     }
-    let demands = warp_layout::demands(module, &found.functions)?;
+    let (demands, waits) = warp_layout::demands(module, &found.functions)?;
     let function = module.function(entry);
     let limit = function.directives.req_ntid.or(function.directives.max_ntid);
     let (layout, max_threads) = choose(request, limit, demands)?;
@@ -258,6 +260,7 @@ pub fn lower_kernel(module: &Module<'_>, request: &CompileRequest) -> Result<Low
         static_lds,
         layout,
         demands,
+        waits,
         recursive: recursive(module, &found.functions, &taken),
         address_taken: taken,
         hidden_offset,

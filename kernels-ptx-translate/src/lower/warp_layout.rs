@@ -4,9 +4,9 @@
 //! under different control flow (the wave would arrive twice), barriers of some of the warps, and a warp that spins on
 //! what the other one is to write. Then the kernel is Solo: one warp a wave, at most 512 threads.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::flow::Flow;
+use super::flow::{Flow, is_transfer};
 use crate::protocol::TranslateError;
 use crate::ptx::ast::{Address, AddressBase, FuncId, Instruction, Module, Operand, Parameter, RegId, Symbol};
 
@@ -153,11 +153,15 @@ fn callee(i: &Instruction<'_>) -> Option<FuncId> {
     }
 }
 
-/// What the kernel `functions[0]` and the functions it reaches ask for.
-pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<Demands, TranslateError> {
+/// The branches of each function, by block, on which a thread waits for others.
+pub type Waits = HashMap<FuncId, HashSet<usize>>;
+
+/// What the kernel `functions[0]` and the functions it reaches ask for, and where they wait.
+pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<(Demands, Waits), TranslateError> {
     let barriers = holding(module, functions, is_barrier)?;
     let watching = holding(module, functions, is_watched_load)?;
     let mut demands = Demands::default();
+    let mut waiting = Waits::new();
     for &id in functions {
         let Some(body) = &module.function(id).body else {
             continue;
@@ -177,7 +181,9 @@ pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<Demands, Tra
             }
         }
         let watched = |i: &Instruction<'_>| is_watched_load(i) || callee(i).is_some_and(|f| watching.contains(&f));
-        demands.spins |= spins(&flow, &stops, &watched);
+        let branches = waits(&flow, &stops, &watched);
+        demands.spins |= !branches.is_empty();
+        waiting.insert(id, branches);
         if !demands.barriers && barriers.contains(&id) {
             // A kernel's own parameters are the same for all warps; a function's, and what a call returned, need not be.
             let given = if id == functions[0] {
@@ -195,7 +201,7 @@ pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<Demands, Tra
             demands.barriers = divergent_barrier(&flow, &stops, &uniform);
         }
     }
-    Ok(demands)
+    Ok((demands, waiting))
 }
 
 /// A barrier under control flow that warps may take differently. `uniform`: of a load from parameter space, whether all
@@ -246,20 +252,22 @@ fn divergent_barrier(
     })
 }
 
-/// A loop without a barrier whose exit depends on a load that another thread may change.
-fn spins(
+/// The branches, by block, that leave a loop without a barrier once another thread has changed what the loop loads.
+fn waits(
     flow: &Flow<'_, '_>,
     stops: &dyn Fn(&Instruction<'_>) -> bool,
     watched_load: &dyn Fn(&Instruction<'_>) -> bool,
-) -> bool {
+) -> HashSet<usize> {
+    let mut found = HashSet::new();
     if !flow
         .blocks
         .iter()
         .flat_map(|b| &b.instructions)
         .any(|i| watched_load(i))
     {
-        return false;
+        return found;
     }
+    let post = flow.post_dominators();
     for cycle in flow.cycles() {
         let inside: Vec<&Instruction<'_>> = cycle
             .iter()
@@ -277,6 +285,16 @@ fn spins(
                 watched.extend(loads.flat_map(|i| writes(i)));
             }
         }
+        let leaves = |b: usize| {
+            flow.blocks[b]
+                .successors
+                .iter()
+                .any(|s| cycle.binary_search(s).is_err())
+        };
+        let depends = |b: usize, watched: &HashSet<RegId>| {
+            let last = flow.blocks[b].instructions.last();
+            last.is_some_and(|i| is_transfer(i) && reads(i).iter().any(|r| watched.contains(r)))
+        };
         loop {
             let before = watched.len();
             for i in &inside {
@@ -284,25 +302,22 @@ fn spins(
                     watched.extend(writes(i));
                 }
             }
+            // A flag set on one arm only, as in "if (got the lock) done = true", tells which arm was taken.
+            for &b in cycle.iter().filter(|&&b| !leaves(b)) {
+                if depends(b, &watched) {
+                    let mut arms = flow.influenced(b, &post);
+                    arms.retain(|arm| cycle.binary_search(arm).is_ok());
+                    let inside_arms = arms.iter().flat_map(|&arm| &flow.blocks[arm].instructions);
+                    watched.extend(inside_arms.flat_map(|i| writes(i)));
+                }
+            }
             if watched.len() == before {
                 break;
             }
         }
-        let leaves = |b: usize| {
-            flow.blocks[b]
-                .successors
-                .iter()
-                .any(|s| cycle.binary_search(s).is_err())
-        };
-        let depends = cycle.iter().any(|&b| {
-            let last = flow.blocks[b].instructions.last();
-            leaves(b) && last.is_some_and(|i| reads(i).iter().any(|r| watched.contains(r)))
-        });
-        if depends {
-            return true;
-        }
+        found.extend(cycle.iter().filter(|&&b| leaves(b) && depends(b, &watched)));
     }
-    false
+    found
 }
 
 /// A compare-and-swap that retries with what it found: some lane always succeeds, nobody waits for anybody.

@@ -8,6 +8,12 @@ define internal i32 @rg_linear_solo() #1 {
   %r = or i32 %b, %l
   ret i32 %r
 }
+define internal i1 @rg_opaque(i1 %p) #1 {
+  %z = zext i1 %p to i32
+  %o = call i32 asm sideeffect "", "=v,0"(i32 %z) #3
+  %r = icmp ne i32 %o, 0
+  ret i1 %r
+}
 define internal i1 @rg_present_solo(ptr addrspace(4) %hid) #1 {
   %px = getelementptr i8, ptr addrspace(4) %hid, i64 24
   %py = getelementptr i8, ptr addrspace(4) %hid, i64 28
@@ -48,7 +54,8 @@ b1:
   store i32 %v7, ptr addrspace(5) %r1, align 4
   %v8 = icmp eq i32 %v7, 0
   store i1 %v8, ptr addrspace(5) %r2, align 1
-  br i1 %v8, label %b1, label %b2
+  %v9 = call i1 @rg_opaque(i1 %v8) #3
+  br i1 %v9, label %b1, label %b2
 b2:
   br label %leave
 leave:

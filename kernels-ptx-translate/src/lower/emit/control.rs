@@ -8,8 +8,8 @@ use crate::ptx::ast::{Call, FuncId, Instruction, LabelKind, Operand, Parameter, 
 use crate::ptx::layout::function_token;
 
 impl<'a> Emit<'_, '_, 'a> {
-    /// The last instruction of a block. `next` is the label of what follows it.
-    pub(super) fn transfer(&mut self, i: &Instruction<'a>, flow: &Flow<'_, 'a>, next: &str) -> Result<()> {
+    /// The last instruction of block `at`. `next` is the label of what follows it.
+    pub(super) fn transfer(&mut self, i: &Instruction<'a>, flow: &Flow<'_, 'a>, at: usize, next: &str) -> Result<()> {
         let label = |label| match flow.at_label.get(&label) {
             Some(at) => Ok(format!("b{at}")),
             None => Err(TranslateError::InvalidPtx {
@@ -23,7 +23,17 @@ impl<'a> Emit<'_, '_, 'a> {
                 construct: "exit in a function".into(),
             });
         }
-        let guard = i.predicate.map(|p| self.guard(p));
+        let mut guard = i.predicate.map(|p| self.guard(p));
+        // LLVM would see that the lanes which took a lock leave the loop next, and move what they do with it behind the
+        // loop: a wave leaves a loop when its last lane does, so the lock would never be released.
+        if self
+            .k
+            .waits
+            .get(&self.id)
+            .is_some_and(|branches| branches.contains(&at))
+        {
+            guard = guard.map(|guard| self.t.call("rg_opaque", &[&guard]));
+        }
         if i.opcode == "brx" {
             if let Some(guard) = guard {
                 let taken = self.t.label();

@@ -180,7 +180,7 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
             let mut ended = false;
             for i in &block.instructions {
                 if flow::is_transfer(i) {
-                    self.transfer(i, &flow, &next)?;
+                    self.transfer(i, &flow, at, &next)?;
                     ended = true;
                 } else if let Some(fma) = self.fused.remove(&std::ptr::from_ref(*i)) {
                     self.guarded(&fma)?;

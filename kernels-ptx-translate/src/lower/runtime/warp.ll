@@ -24,6 +24,14 @@ define internal i32 @rg_half(i64 %m) #1 {
   ret i32 %r
 }
 
+; The same truth, of which the optimiser knows nothing.
+define internal i1 @rg_opaque(i1 %p) #1 {
+  %z = zext i1 %p to i32
+  %o = call i32 asm sideeffect "", "=v,0"(i32 %z) #3
+  %r = icmp ne i32 %o, 0
+  ret i1 %r
+}
+
 ; LLVM 15 hoists equal ballots out of both arms of a branch and takes one for another that dominates it, though the
 ; lanes that take part differ: the empty statement makes each one's operand its own.
 define internal i32 @rg_ballot(i1 %p) #1 {
