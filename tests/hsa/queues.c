@@ -120,6 +120,32 @@ static void producers(void)
     CHECK(hsa_signal_destroy(done));
 }
 
+// Two producers reserve a packet each; the later one rings first, and the earlier one's ring overwrites it.
+static void rings_out_of_order(void)
+{
+    int error = 0;
+    hsa_queue_t *queue = queue_new(64, &error);
+    hsa_barrier_and_packet_t *ring = queue->base_address;
+    for (int i = 0; i < 200; i++) {
+        hsa_signal_t done = signal_new(1);
+        uint64_t first = hsa_queue_add_write_index_screlease(queue, 2);
+        for (uint64_t index = first; index < first + 2; index++) {
+            hsa_barrier_and_packet_t packet = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+            uint16_t header = packet.header;
+            packet.header = HSA_PACKET_TYPE_INVALID;
+            if (index != first) packet.completion_signal = done;
+            ring[index % 64] = packet;
+            __atomic_store_n(&ring[index % 64].header, header, __ATOMIC_RELEASE);
+        }
+        hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)first + 1);
+        hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)first);
+        wait_for(done, "the packet whose ring was overwritten");
+        CHECK(hsa_signal_destroy(done));
+    }
+    EXPECT(error == 0, "no queue error");
+    CHECK(hsa_queue_destroy(queue));
+}
+
 static void errors(void)
 {
     int error = 0;
@@ -197,6 +223,7 @@ int main(void)
 {
     m = machine_start(1);
     barriers_and_wrapping();
+    rings_out_of_order();
     barrier_or();
     barrier_value();
     producers();

@@ -76,7 +76,7 @@ const RECIPES: [Recipe; 10] = [
     Recipe {
         name: "vmm",
         code: false,
-        gpus: 1,
+        gpus: 2,
         memory: None,
         argument: None,
     },

@@ -133,22 +133,46 @@ impl Failure {
 }
 
 /// An AQL queue's state.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Aql {
     /// Packets consumed.
     read_index: u64,
-    /// One more than the highest index that any doorbell named: with several producers, rings may come out of order.
+    /// The doorbell's content when we last looked.
+    bell: u64,
+    /// Packets below this index may be there.
     rung: u64,
+}
+
+impl Default for Aql {
+    fn default() -> Self {
+        Self {
+            read_index: 0,
+            bell: u64::MAX,
+            rung: 0,
+        }
+    }
+}
+
+impl Aql {
+    /// Looks at the doorbell. As on the card, a ring says no more than "look at the write index": with several producers
+    /// rings come out of order, and a lower one may overwrite a higher before anybody has seen it.
+    fn look(&mut self, context: &Context) -> Result<(), Fault> {
+        let bell = context.doorbell.load(Ordering::Acquire);
+        if bell != self.bell {
+            self.bell = bell;
+            self.rung = self.rung.max(context.write_pointer()?);
+        }
+        Ok(())
+    }
 }
 
 impl Engine for Aql {
     fn step(&mut self, context: &Context) -> Step {
-        let bell = context.doorbell.load(Ordering::Acquire).wrapping_add(1);
-        self.rung = self.rung.max(bell);
-        if self.read_index >= self.rung {
+        let looked = self.look(context).map_err(Failure::at("the write index"));
+        if looked.is_ok() && self.read_index >= self.rung {
             return Step::Idle;
         }
-        match self.packet(context) {
+        match looked.and_then(|()| self.packet(context)) {
             Ok(step) => step,
             Err(Failure::Cancelled) => Step::Halted,
             Err(Failure::Fault(fault, what)) => {

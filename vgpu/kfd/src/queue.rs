@@ -67,6 +67,8 @@ pub struct Context {
     pub control: Arc<Control>,
     /// GPU virtual address of the read pointer.
     pub read_pointer_va: u64,
+    /// GPU virtual address of the write pointer (AQL: the index of the next packet that a producer will reserve).
+    pub write_pointer_va: u64,
     /// The doorbell.
     pub doorbell: &'static AtomicU64,
 }
@@ -89,6 +91,16 @@ pub trait Engine: Send {
 }
 
 impl Context {
+    /// How far producers have reserved the queue.
+    ///
+    /// # Errors
+    /// The write pointer is not mapped for the GPU.
+    pub fn write_pointer(&self) -> Result<u64, Fault> {
+        let pointer = self.gpu.vm.contiguous(self.write_pointer_va, 8, Access::Read)?;
+        // SAFETY: mapped; ROCr aligns it (checked when the queue was made).
+        Ok(unsafe { AtomicU64::from_ptr(pointer.cast()) }.load(Ordering::Acquire))
+    }
+
     /// Publishes how far the queue has read.
     ///
     /// # Errors
@@ -214,6 +226,7 @@ impl Queues {
             || args.queue_percentage > 100
             || args.queue_priority > 15
             || !args.read_pointer_address.is_multiple_of(8)
+            || !args.write_pointer_address.is_multiple_of(8)
             || !args.ring_base_address.is_multiple_of(256)
             || args.ring_base_address == 0;
         if bad {
@@ -244,6 +257,7 @@ impl Queues {
             id,
             control: control.clone(),
             read_pointer_va: args.read_pointer_address,
+            write_pointer_va: args.write_pointer_address,
             doorbell,
         };
         let mut engine: Box<dyn Engine> = match args.queue_type {
