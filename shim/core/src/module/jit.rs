@@ -143,10 +143,10 @@ mod tests {
         ];
         let mut values: [*mut c_void; 5] = [
             error.as_mut_ptr().cast(),
-            16 as *mut c_void,
+            core::ptr::without_provenance_mut(16),
             info.as_mut_ptr().cast(),
-            16 as *mut c_void,
-            1 as *mut c_void,
+            core::ptr::without_provenance_mut(16),
+            core::ptr::without_provenance_mut(1),
         ];
         // SAFETY: five options and values.
         let options = unsafe { Options::read(5, names.as_ptr(), values.as_mut_ptr()) }.unwrap();
