@@ -264,19 +264,22 @@ impl Block {
 /// Blocks that wait for reuse.
 #[derive(Default)]
 pub(super) struct Blocks {
-    free: Vec<&'static Block>,
+    /// Made at the first block that comes back: an empty `Vec` is not all zeroes, and one such field would put the
+    /// registry's megabyte into the library's file.
+    free: Option<Box<Vec<&'static Block>>>,
 }
 
 impl Blocks {
     pub(super) const fn new() -> Self {
-        Self { free: Vec::new() }
+        Self { free: None }
     }
 
     pub(super) fn take(&mut self) -> &'static Block {
-        self.free.pop().unwrap_or_else(|| Box::leak(Box::new(Block::new())))
+        let waiting = self.free.as_mut().and_then(|free| free.pop());
+        waiting.unwrap_or_else(|| Box::leak(Box::new(Block::new())))
     }
 
     pub(super) fn give_back(&mut self, block: &'static Block) {
-        self.free.push(block);
+        self.free.get_or_insert_default().push(block);
     }
 }

@@ -28,7 +28,7 @@ pub enum Conflict {
 pub struct Registry {
     table: Table,
     writer: Mutex<Writer>,
-    next_id: AtomicU64,
+    last_id: AtomicU64,
 }
 
 #[derive(Default)]
@@ -47,7 +47,7 @@ pub fn lookup(address: u64) -> Option<Entry> {
 }
 
 impl Registry {
-    /// An empty registry.
+    /// An empty registry: zeroes only, so that the process's own takes no room in the library's file.
     pub const fn new() -> Self {
         Self {
             table: Table::new(),
@@ -55,7 +55,7 @@ impl Registry {
                 blocks: Blocks::new(),
                 ranges: BTreeMap::new(),
             }),
-            next_id: AtomicU64::new(1),
+            last_id: AtomicU64::new(0),
         }
     }
 
@@ -77,7 +77,7 @@ impl Registry {
                 return Err(Conflict::Overlaps(kind));
             }
         }
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let block = writer.blocks.take();
         let entry = block.fill(&description, id);
         for &(base, size) in &ranges {
