@@ -16,6 +16,8 @@ use kernels_ptx_translate::comgr::Compiler;
 use kernels_ptx_translate::protocol::{self, CompileRequest, CompiledKernel, Reply, Request, Target, TranslateError};
 use kernels_ptx_translate::{lower, ptx, translate};
 
+old_glibc::program!();
+
 const HELP: &str = "\
 The translator of PTX kernels. CUDA processes start it by themselves; by hand:
 

@@ -1,36 +1,7 @@
-//! Keeps the library loadable with the C library of older systems (2.31 and later).
-//!
-//! glibc 2.34 moved the functions of libpthread and libdl into libc and gave them a new version, and 2.33 did the like for
-//! `stat`. Linked on a newer system, the library would need those versions and not load on an older one, though nothing
-//! changed but the name. So the calls go to functions here, hidden from other libraries, that jump to the old version of the
-//! same function, which every glibc has. `build.rs` makes the library need libpthread and libdl, where an older system has them.
-//!
-//! ```text
-//!   std: call pthread_create ──► pthread_create (here) ──► pthread_create@GLIBC_2.2.5 (libpthread, or libc since 2.34)
-//! ```
-//!
-//! A test reads the versions that the built library needs. What it finds above 2.31 belongs into the list below.
+//! The functions of the C library that the library calls in their old versions: see the crate `old-glibc`. A test reads the versions
+//! that the built library needs; what it finds above 2.31 belongs into this list.
 
-use core::arch::global_asm;
-
-/// Defines hidden functions that jump to the named version of the C library's function of the same name.
-macro_rules! old_versions {
-    ($($version:literal: $($name:ident)*;)*) => {$($(
-        global_asm!(
-            concat!(".symver regauge_old_", stringify!($name), ", ", stringify!($name), "@GLIBC_", $version),
-            concat!(".pushsection .text.regauge_old_", stringify!($name), ",\"ax\",@progbits"),
-            concat!(".globl ", stringify!($name)),
-            concat!(".hidden ", stringify!($name)),
-            concat!(".type ", stringify!($name), ",@function"),
-            concat!(stringify!($name), ":"),
-            concat!("jmp qword ptr [rip + regauge_old_", stringify!($name), "@GOTPCREL]"),
-            concat!(".size ", stringify!($name), ", .-", stringify!($name)),
-            ".popsection",
-        );
-    )*)*};
-}
-
-old_versions! {
+::old_glibc::functions! {
     "2.2.5":
         dladdr dlclose dlerror dlopen dlsym
         pthread_attr_getguardsize pthread_attr_getstack pthread_attr_setguardsize pthread_attr_setstacksize
@@ -47,27 +18,4 @@ old_versions! {
         pthread_getname_np pthread_setname_np pthread_mutex_consistent pthread_mutexattr_setrobust;
 }
 
-/// Defines hidden functions that call the `stat` family as it was: with the version of the structure (1) as first argument.
-macro_rules! old_stat {
-    ($($name:ident = $old:ident { $($move_argument:literal)* })*) => {$(
-        global_asm!(
-            concat!(".pushsection .text.regauge_old_", stringify!($name), ",\"ax\",@progbits"),
-            concat!(".globl ", stringify!($name)),
-            concat!(".hidden ", stringify!($name)),
-            concat!(".type ", stringify!($name), ",@function"),
-            concat!(stringify!($name), ":"),
-            $($move_argument,)*
-            "mov edi, 1",
-            concat!("jmp qword ptr [rip + ", stringify!($old), "@GOTPCREL]"),
-            concat!(".size ", stringify!($name), ", .-", stringify!($name)),
-            ".popsection",
-        );
-    )*};
-}
-
-old_stat! {
-    stat64 = __xstat64 { "mov rdx, rsi" "mov rsi, rdi" }
-    lstat64 = __lxstat64 { "mov rdx, rsi" "mov rsi, rdi" }
-    fstat64 = __fxstat64 { "mov rdx, rsi" "mov esi, edi" }
-    fstatat64 = __fxstatat64 { "mov r8d, ecx" "mov rcx, rdx" "mov rdx, rsi" "mov esi, edi" }
-}
+::old_glibc::stat! { stat64 lstat64 fstat64 fstatat64 }

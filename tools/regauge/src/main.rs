@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 use launcher::{Bar, Environment, Libraries, RocrRoot, VirtualGpu};
 
+old_glibc::program!();
+
 /// Runs CUDA programs on AMD GPUs.
 #[derive(Parser)]
 #[command(name = "regauge", version)]

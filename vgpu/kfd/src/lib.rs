@@ -39,3 +39,15 @@ mod sink;
 mod sysfs;
 mod tables;
 mod vm;
+
+// What of the C library is called in the version that older systems have: not what `hooks` defines itself.
+old_glibc::functions! {
+    "2.2.5":
+        dlsym
+        pthread_attr_getguardsize pthread_attr_getstack pthread_attr_setguardsize pthread_attr_setstacksize
+        pthread_create pthread_detach pthread_getattr_np pthread_getspecific pthread_join pthread_key_create pthread_key_delete
+        pthread_mutexattr_init pthread_mutexattr_setpshared pthread_setspecific pthread_sigmask;
+    "2.12":
+        pthread_mutex_consistent pthread_mutexattr_setrobust pthread_setname_np;
+}
+old_glibc::stat! { fstatat64 }
