@@ -8,6 +8,8 @@ mod conformance;
 mod counters;
 mod coverage;
 mod demo;
+mod dist;
+mod dist_suite;
 mod docs;
 mod exec;
 mod gtl;
@@ -58,6 +60,8 @@ enum Command {
     Coverage(coverage::Arguments),
     /// Write the generated pages of docs/.
     Docs,
+    /// Make the relocatable archive of what users install, under target/dist/.
+    Dist(dist::Arguments),
     /// Run a long matrix or stress test; writes a dated report under target/soak/.
     Soak(soak::Arguments),
 }
@@ -72,6 +76,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => measure::run(&arguments),
         Command::Coverage(arguments) => coverage::run(&arguments),
         Command::Docs => docs::run(),
+        Command::Dist(arguments) => dist::run(&arguments),
         Command::Soak(arguments) => soak::run(&arguments),
     };
     match result {

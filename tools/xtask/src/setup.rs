@@ -16,7 +16,7 @@ pub struct Arguments {
 }
 
 /// Debian packages that the whole bench uses, and the program or file by which each is recognised.
-const PACKAGES: [(&str, &str); 9] = [
+const PACKAGES: [(&str, &str); 12] = [
     ("g++", "/usr/bin/g++"),
     ("unzip", "/usr/bin/unzip"),
     ("patchelf", "/usr/bin/patchelf"),
@@ -25,6 +25,10 @@ const PACKAGES: [(&str, &str); 9] = [
     ("binutils", "/usr/bin/readelf"),
     ("clang-19", "/usr/bin/clang-19"),
     ("lld-19", "/usr/bin/ld.lld-19"),
+    // How users find the archive: pkg-config, and environment modules in Tcl and Lua.
+    ("pkgconf", "/usr/bin/pkg-config"),
+    ("tcl", "/usr/bin/tclsh"),
+    ("lua5.4", "/usr/bin/lua5.4"),
     // The translator's own tests run outside the ROCr roots.
     ("libamd-comgr2", "/usr/lib/x86_64-linux-gnu/libamd_comgr.so.2"),
 ];
@@ -156,17 +160,24 @@ pub fn ucx() -> Result<PathBuf> {
     Ok(directory.join("libucx"))
 }
 
+/// The packages whose artefacts users get.
+pub const PRODUCTS: &[&str] = &["cuda", "cudart", "nvidia-ml", "vgpu", "kernels-ptx-translate"];
+
 /// Builds the libraries, the virtual GPU and the worker in release mode.
 pub fn build() -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let packages = ["cuda", "cudart", "nvidia-ml", "vgpu", "kernels-ptx-translate"];
-    let mut command = Command::new(cargo);
+    process::must(&mut cargo_build(PRODUCTS))
+}
+
+/// `cargo build --release` of `packages`.
+pub fn cargo_build(packages: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
         .current_dir(bench::root())
         .args(["build", "--release", "--quiet"]);
     command.args(packages.iter().flat_map(|package| ["--package", package]));
     // Cargo gave this process the toolchain's libraries; the build gets its own.
-    process::must(command.env_remove("LD_LIBRARY_PATH"))
+    command.env_remove("LD_LIBRARY_PATH");
+    command
 }
 
 fn fetch(what: &str, directory: &Path, script: &str, arguments: &[&str]) -> Result<()> {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
+use crate::dist_suite::Unpacked;
 use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
@@ -42,6 +43,8 @@ enum Suite {
     Ring,
     /// A closed library linked with three linkers, and its kernels.
     Link,
+    /// The archive of `cargo xtask dist`, unpacked and used from a clean folder.
+    Dist,
     /// Machines without a device or without ROCr; programs that never call CUDA.
     Absent,
 }
@@ -96,6 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Suite::Cuda => cuda_programs(&mut tally),
             Suite::Ring => ring_exchange(&mut tally),
             Suite::Link => gtl::run(&mut |name, outcome| tally.case(name, outcome)),
+            Suite::Dist => archive(&mut tally),
             Suite::Absent => absent(&mut tally),
         };
         if let Err(error) = result {
@@ -423,6 +427,18 @@ fn verified(case: &Configuration) -> Result<String> {
     } else {
         Err(format!("{}\n{}", run.outcome.ending(), run.outcome.tail(30)).into())
     }
+}
+
+fn archive(tally: &mut Tally) -> Result<()> {
+    let unpacked = Unpacked::new()?;
+    tally.case("the archive holds what users look for", unpacked.contents());
+    tally.case("nothing needs a newer C library than 2.31", unpacked.glibc());
+    tally.case("nothing tells where it was built", unpacked.anonymous());
+    tally.case("a C program links by pkg-config and runs", unpacked.c_program());
+    tally.case("a CUDA program of nvcc's runs", unpacked.cuda_program());
+    tally.case("the Tcl module names the archive's folders", unpacked.tcl_module());
+    tally.case("the Lmod module names the archive's folders", unpacked.lua_module());
+    Ok(())
 }
 
 fn absent(tally: &mut Tally) -> Result<()> {
