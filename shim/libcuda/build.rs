@@ -5,10 +5,7 @@ use std::io;
 use symbol_versions::{Library, link, render};
 
 fn main() -> io::Result<()> {
-    let private = [
-        render::private_table(Library::Cudart),
-        render::private_table(Library::Nvml),
-    ];
+    let private = Library::FORWARDING.map(render::private_table);
     link::library(Library::Cuda, &render::implementation(), &private)?;
     // Threads of ours may run when a client calls dlclose.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");

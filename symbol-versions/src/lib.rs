@@ -11,6 +11,9 @@
 //!                    └─ libcudart.so.12:    cudaMalloc: mov eax,0 ×3; jmp [table + 8·i] ┘
 //! ```
 //!
+//! `cudart11.tsv` and `cudart13.tsv` do the same for `libcudart.so.11.0` and `libcudart.so.13`. Their rows are answered by the functions
+//! of `libcudart.so.12`, unless a sixth column says that a version has arguments or structures of its own ([`Answer`]).
+//!
 //! An entry point begins with three `mov eax, 0` (15 bytes) because UCX's code patcher moves the first instructions of some
 //! of them elsewhere and understands only a few instructions; `endbr64`, `lea` and `nop` are not among them. The first entry
 //! point that it cannot move makes it drop all its CUDA hooks.
@@ -21,4 +24,4 @@ pub mod render;
 pub mod sources;
 mod table;
 
-pub use table::{Class, Library, Status, Symbol, Table};
+pub use table::{Answer, Class, Library, Status, Symbol, Table};

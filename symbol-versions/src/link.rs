@@ -85,7 +85,7 @@ fn out_dir() -> PathBuf {
         .into()
 }
 
-/// Makes `libcuda.so.1`, and `libcuda.so` where cargo's file is not called so, links to cargo's file.
+/// Makes `libcuda.so.1`, and `libnvidia-ml.so` where cargo's file is called `libnvidia_ml.so`, links to cargo's file.
 ///
 /// That file is in the profile's directory, three above `OUT_DIR`.
 fn link_versioned_name(out: &Path, soname: &str) -> io::Result<()> {
@@ -98,7 +98,9 @@ fn link_versioned_name(out: &Path, soname: &str) -> io::Result<()> {
     let package = std::env::var("CARGO_PKG_NAME").map_err(io::Error::other)?;
     let built = format!("lib{}.so", package.replace('-', "_"));
     let plain = soname.split_inclusive(".so").next().unwrap_or(soname);
-    for name in [soname, plain] {
+    // `libcudart.so` is the one of CUDA 12: the packages of the other versions have another name.
+    let plain = (plain == format!("lib{package}.so")).then_some(plain);
+    for name in [Some(soname), plain].into_iter().flatten() {
         let link = profile.join(name);
         if name == built || fs::read_link(&link).is_ok_and(|target| target == Path::new(&built)) {
             continue;

@@ -39,6 +39,8 @@ pub fn private_table(library: Library) -> String {
         Library::Cuda => "cu",
         Library::Cudart => "rt",
         Library::Nvml => "nvml",
+        Library::Cudart11 => "rt11",
+        Library::Cudart13 => "rt13",
     };
     format!("regauge_{short}_table_{:016x}", library.table().hash())
 }
@@ -60,12 +62,8 @@ impl Block {
     fn operand(&mut self, library: Library, index: usize, symbol: &Symbol) -> String {
         if symbol.status == Status::Impl {
             let operand = format!("{}_{index}", library.stub_prefix());
-            let _ = writeln!(
-                self.operands,
-                "    {operand} = sym {}::{},",
-                library.module(),
-                symbol.name
-            );
+            let (module, function) = symbol.function(library);
+            let _ = writeln!(self.operands, "    {operand} = sym {}::{function},", module.module());
             return operand;
         }
         let stub = format!("{}_{}", library.stub_prefix(), symbol.class.as_str());
@@ -141,7 +139,7 @@ pub fn implementation() -> String {
     }
     block.end_data("regauge_driver_entry_points");
 
-    for library in [Library::Cudart, Library::Nvml] {
+    for library in Library::FORWARDING {
         table_of(&mut block, library);
     }
     block.finish()
@@ -213,11 +211,15 @@ mod tests {
 
     #[test]
     fn every_entry_point_can_be_moved_by_ucx() {
-        for (source, count) in [
-            (implementation(), Library::Cuda.table().symbols().len()),
-            (forwards(Library::Cudart), Library::Cudart.table().symbols().len()),
-            (forwards(Library::Nvml), Library::Nvml.table().symbols().len()),
-        ] {
+        let rendered = |library| {
+            if library == Library::Cuda {
+                implementation()
+            } else {
+                forwards(library)
+            }
+        };
+        for library in Library::ALL {
+            let (source, count) = (rendered(library), library.table().symbols().len());
             let entries: Vec<&str> = source.split("@function\",").skip(1).collect();
             assert_eq!(entries.len(), count);
             for entry in entries {

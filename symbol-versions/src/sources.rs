@@ -15,6 +15,8 @@ fn files(library: Library) -> io::Result<Vec<PathBuf>> {
         Library::Cuda => api.join("driver"),
         Library::Cudart => api.join("runtime"),
         Library::Nvml => return Ok(vec![api.join("nvml.rs")]),
+        Library::Cudart11 => return Ok(vec![api.join("runtime11.rs")]),
+        Library::Cudart13 => return Ok(vec![api.join("runtime13.rs")]),
     };
     let mut files = Vec::new();
     let mut folders = vec![folder];
@@ -35,7 +37,7 @@ fn files(library: Library) -> io::Result<Vec<PathBuf>> {
 fn looks_exported(library: Library, name: &str) -> bool {
     let prefixes: &[&str] = match library {
         Library::Cuda => &["cu"],
-        Library::Cudart => &["cuda", "__cuda"],
+        Library::Cudart | Library::Cudart11 | Library::Cudart13 => &["cuda", "__cuda"],
         Library::Nvml => &["nvml"],
     };
     prefixes.iter().any(|prefix| {
@@ -56,11 +58,37 @@ fn functions_in(library: Library, text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The exported functions of `library` that exist.
+/// The symbols of `library` for which a function exists.
 ///
 /// # Errors
 /// When a source cannot be read.
 pub fn implemented(library: Library) -> io::Result<BTreeSet<String>> {
+    let own = functions(library)?;
+    if library.shares_with() == library {
+        return Ok(own);
+    }
+    let shared = functions(library.shares_with())?;
+    let mut unused = own.clone();
+    let mut names = BTreeSet::new();
+    for symbol in library.table().symbols() {
+        let (of, function) = symbol.function(library);
+        let there = if of == library {
+            unused.remove(function);
+            own.contains(function)
+        } else {
+            shared.contains(function)
+        };
+        if there {
+            names.insert(symbol.name.to_owned());
+        }
+    }
+    // Nothing calls these: `differences` reports names that the table lacks.
+    names.extend(unused.into_iter().map(|name| format!("{name} (marked `own`)")));
+    Ok(names)
+}
+
+/// The functions in the sources of `library`.
+fn functions(library: Library) -> io::Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for file in files(library)? {
         let text =
@@ -92,7 +120,7 @@ pub fn with_status(text: &str, functions: &BTreeSet<String>) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
         let columns: Vec<&str> = line.split('\t').collect();
-        if let &[name, node, since, status, class] = columns.as_slice()
+        if let &[name, node, since, status, class, ref answer @ ..] = columns.as_slice()
             && !line.starts_with('#')
             && status != Status::Refuse.as_str()
         {
@@ -101,7 +129,11 @@ pub fn with_status(text: &str, functions: &BTreeSet<String>) -> String {
             } else {
                 Status::Stub
             };
-            let _ = writeln!(out, "{name}\t{node}\t{since}\t{}\t{class}", status.as_str());
+            let _ = write!(out, "{name}\t{node}\t{since}\t{}\t{class}", status.as_str());
+            answer.iter().for_each(|answer| {
+                let _ = write!(out, "\t{answer}");
+            });
+            out.push('\n');
         } else {
             let _ = writeln!(out, "{line}");
         }
@@ -148,9 +180,9 @@ mod tests {
 
     #[test]
     fn setting_the_status_keeps_everything_else() {
-        let text = "# note\ncuA\t-\t2000\tstub\terr\ncuB\tn\t-\timpl\tptr\ncuGL\t-\t-\trefuse\terr\n";
+        let text = "# note\ncuA\t-\t2000\tstub\terr\ncuB\tn\t-\timpl\tptr\t=cuA\ncuGL\t-\t-\trefuse\terr\n";
         let functions = BTreeSet::from(["cuA".to_owned()]);
-        let expected = "# note\ncuA\t-\t2000\timpl\terr\ncuB\tn\t-\tstub\tptr\ncuGL\t-\t-\trefuse\terr\n";
+        let expected = "# note\ncuA\t-\t2000\timpl\terr\ncuB\tn\t-\tstub\tptr\t=cuA\ncuGL\t-\t-\trefuse\terr\n";
         assert_eq!(with_status(text, &functions), expected);
     }
 }

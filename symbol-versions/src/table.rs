@@ -12,11 +12,18 @@ pub enum Library {
     Cudart,
     /// `libnvidia-ml.so.1`, NVML.
     Nvml,
+    /// `libcudart.so.11.0`, the runtime API of CUDA 11.
+    Cudart11,
+    /// `libcudart.so.13`, the runtime API of CUDA 13.
+    Cudart13,
 }
 
 impl Library {
     /// All libraries.
-    pub const ALL: [Self; 3] = [Self::Cuda, Self::Cudart, Self::Nvml];
+    pub const ALL: [Self; 5] = [Self::Cuda, Self::Cudart, Self::Nvml, Self::Cudart11, Self::Cudart13];
+
+    /// The libraries that are jumps through a private table in `libcuda.so.1`.
+    pub const FORWARDING: [Self; 4] = [Self::Cudart, Self::Nvml, Self::Cudart11, Self::Cudart13];
 
     /// The library's SONAME.
     pub const fn soname(self) -> &'static str {
@@ -24,6 +31,8 @@ impl Library {
             Self::Cuda => "libcuda.so.1",
             Self::Cudart => "libcudart.so.12",
             Self::Nvml => "libnvidia-ml.so.1",
+            Self::Cudart11 => "libcudart.so.11.0",
+            Self::Cudart13 => "libcudart.so.13",
         }
     }
 
@@ -33,15 +42,27 @@ impl Library {
             Self::Cuda => "cuda.tsv",
             Self::Cudart => "cudart.tsv",
             Self::Nvml => "nvml.tsv",
+            Self::Cudart11 => "cudart11.tsv",
+            Self::Cudart13 => "cudart13.tsv",
         }
     }
 
-    /// The Rust module that holds the library's functions.
+    /// The Rust module that holds the library's own functions.
     pub const fn module(self) -> &'static str {
         match self {
             Self::Cuda => "regauge::api::driver",
             Self::Cudart => "regauge::api::runtime",
             Self::Nvml => "regauge::api::nvml",
+            Self::Cudart11 => "regauge::api::runtime11",
+            Self::Cudart13 => "regauge::api::runtime13",
+        }
+    }
+
+    /// The library whose functions also answer for this one's symbols, where arguments and structures are the same.
+    pub const fn shares_with(self) -> Self {
+        match self {
+            Self::Cudart11 | Self::Cudart13 => Self::Cudart,
+            other => other,
         }
     }
 
@@ -51,16 +72,20 @@ impl Library {
             Self::Cuda => "driver",
             Self::Cudart => "runtime",
             Self::Nvml => "nvml",
+            Self::Cudart11 => "runtime11",
+            Self::Cudart13 => "runtime13",
         }
     }
 
     /// The table, parsed once per process.
     pub fn table(self) -> &'static Table {
-        static TABLES: [OnceLock<Table>; 3] = [const { OnceLock::new() }; 3];
+        static TABLES: [OnceLock<Table>; Library::ALL.len()] = [const { OnceLock::new() }; Library::ALL.len()];
         let text = match self {
             Self::Cuda => include_str!("../tables/cuda.tsv"),
             Self::Cudart => include_str!("../tables/cudart.tsv"),
             Self::Nvml => include_str!("../tables/nvml.tsv"),
+            Self::Cudart11 => include_str!("../tables/cudart11.tsv"),
+            Self::Cudart13 => include_str!("../tables/cudart13.tsv"),
         };
         TABLES[self as usize].get_or_init(|| match Table::parse(text) {
             Ok(table) => table,
@@ -120,6 +145,17 @@ impl Class {
     }
 }
 
+/// Which function answers for a symbol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// The function of the symbol's name, of the library that this one [shares with](Library::shares_with): itself, mostly.
+    Same,
+    /// Only a function of the library's own: another version's has other arguments or structures.
+    Own,
+    /// The function by which the library that it shares with calls the same thing.
+    As(&'static str),
+}
+
 /// One exported symbol.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Symbol {
@@ -133,6 +169,19 @@ pub struct Symbol {
     pub status: Status,
     /// What a call returns.
     pub class: Class,
+    /// The function that is called.
+    pub answer: Answer,
+}
+
+impl Symbol {
+    /// The library and the name of the function that answers for this symbol of `library`, once it is there.
+    pub fn function(&self, library: Library) -> (Library, &'static str) {
+        match self.answer {
+            Answer::Same => (library.shares_with(), self.name),
+            Answer::Own => (library, self.name),
+            Answer::As(name) => (library.shares_with(), name),
+        }
+    }
 }
 
 /// A library's symbols, sorted by name.
@@ -208,8 +257,17 @@ impl Table {
 /// Parses one line that is not a comment.
 fn parse_line(line: &'static str) -> Result<Symbol, String> {
     let columns: Vec<&'static str> = line.split('\t').collect();
-    let &[name, node, since, status, class] = columns.as_slice() else {
+    let &[name, node, since, status, class, ref answer @ ..] = columns.as_slice() else {
         return Err(format!("{} columns where 5 belong", columns.len()));
+    };
+    let answer = match *answer {
+        [] => Answer::Same,
+        ["own"] => Answer::Own,
+        [other] => match other.strip_prefix('=') {
+            Some(name) => Answer::As(name),
+            None => return Err(format!("answer {other:?} is neither own nor =NAME")),
+        },
+        _ => return Err(format!("{} columns where 6 are the most", columns.len())),
     };
     let since = match since {
         "-" => None,
@@ -244,6 +302,7 @@ fn parse_line(line: &'static str) -> Result<Symbol, String> {
         since,
         status,
         class,
+        answer,
     })
 }
 
@@ -266,6 +325,23 @@ mod tests {
     }
 
     #[test]
+    fn other_versions_of_the_runtime_have_their_names_at_their_node() {
+        for (library, count) in [(Library::Cudart11, 395), (Library::Cudart13, 422)] {
+            let symbols = library.table().symbols();
+            assert_eq!(symbols.len(), count);
+            assert!(symbols.iter().all(|symbol| symbol.node == Some(library.soname())));
+            for symbol in symbols {
+                let shared = library.shares_with().table();
+                match symbol.answer {
+                    Answer::Same => assert!(shared.get(symbol.name).is_some(), "{}", symbol.name),
+                    Answer::As(name) => assert!(shared.get(name).is_some(), "{}: {name}", symbol.name),
+                    Answer::Own => {}
+                }
+            }
+        }
+    }
+
+    #[test]
     fn bad_lines_are_named() {
         for (line, reason) in [
             ("cuA\t-\t-\tstub", "line 1: 4 columns where 5 belong"),
@@ -277,6 +353,10 @@ mod tests {
             (
                 "cuA\t-\t-\tstub\tint",
                 "line 1: return class \"int\" is none of err, ptr, void, char, struct",
+            ),
+            (
+                "cuA\t-\t-\tstub\terr\tcuB",
+                "line 1: answer \"cuB\" is neither own nor =NAME",
             ),
             (
                 "cuB\t-\t-\tstub\terr\ncuA\t-\t-\tstub\terr",

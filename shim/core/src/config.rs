@@ -85,8 +85,8 @@ variables! {
     LOG: log::LevelFilter = "REGAUGE_LOG", "warn", |text| text.parse().ok();
     #[doc = "The compute capability that devices report, as major.minor."]
     COMPUTE_CAPABILITY: (u32, u32) = "REGAUGE_COMPUTE_CAPABILITY", "8.0", major_minor;
-    #[doc = "The CUDA version that the driver reports, as major.minor; the runtime's is fixed."]
-    DRIVER_VERSION: (u32, u32) = "REGAUGE_DRIVER_VERSION", "12.9", major_minor;
+    #[doc = "The CUDA version that the driver reports, as major.minor; empty: 12.9, or 13.0 where libcudart.so.13 is loaded. The runtime's is fixed."]
+    DRIVER_VERSION: Option<(u32, u32)> = "REGAUGE_DRIVER_VERSION", "", optional_major_minor;
     #[doc = "ROCr's library, as a path or a name for dlopen; empty: libhsa-runtime64.so.1."]
     ROCR: Option<PathBuf> = "REGAUGE_ROCR", "", path;
     #[doc = "Hardware queues that this process may hold on each GPU; a node runs about 24 per GPU at full speed."]
@@ -112,6 +112,16 @@ fn major_minor(text: &str) -> Option<(u32, u32)> {
             .then(|| part.parse().ok())?
     };
     Some((digits(major)?, digits(minor)?)).filter(|&(major, minor)| major < 1000 && minor < 100)
+}
+
+/// As [`major_minor`], or nothing.
+// The outer option says whether the text is well-formed.
+#[allow(clippy::option_option)]
+fn optional_major_minor(text: &str) -> Option<Option<(u32, u32)>> {
+    if text.is_empty() {
+        return Some(None);
+    }
+    major_minor(text).map(Some)
 }
 
 /// What [`HOST_ACCESS`] can be.

@@ -18,7 +18,7 @@ fn exports_are_the_tables_and_nothing_else() {
         let bytes = read(&library(of));
         let mut built = exports(&parse(&bytes));
         if of == Library::Cuda {
-            for private in [Library::Cudart, Library::Nvml] {
+            for private in Library::FORWARDING {
                 let table = built
                     .remove(&render::private_table(private))
                     .expect("the private table");
@@ -45,15 +45,21 @@ fn exports_are_the_tables_and_nothing_else() {
 
 #[test]
 fn the_runtime_looks_as_nvidias_does() {
-    let theirs = read(&from_bench("REGAUGE_NVIDIA_CUDART"));
-    let ours = read(&library(Library::Cudart));
     let interface = |bytes: &[u8]| -> BTreeMap<String, _> {
         exports(&parse(bytes))
             .into_iter()
             .map(|(name, export)| (name, (export.kind, export.node)))
             .collect()
     };
-    assert_eq!(interface(&ours), interface(&theirs));
+    for (of, variable) in [
+        (Library::Cudart, "REGAUGE_NVIDIA_CUDART"),
+        (Library::Cudart11, "REGAUGE_NVIDIA_CUDART_11"),
+        (Library::Cudart13, "REGAUGE_NVIDIA_CUDART_13"),
+    ] {
+        let theirs = read(&from_bench(variable));
+        let ours = read(&library(of));
+        assert_eq!(interface(&ours), interface(&theirs), "{}", of.soname());
+    }
 }
 
 #[test]
@@ -164,18 +170,25 @@ fn nothing_newer_than_glibc_2_31_is_needed() {
 /// `layout.rs`, whose assertions the compiler checks, says what NVIDIA's headers say.
 #[test]
 fn layouts_agree_with_nvidias_headers() {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layout");
-    let mut cc = Command::new("cc");
-    cc.arg("-I")
-        .arg(from_bench("REGAUGE_CUDA_INCLUDE"))
-        .arg(root().join("tests/abi/layout.c"))
-        .arg("-o")
-        .arg(&program);
-    succeed(&mut cc);
-    let (theirs, _) = succeed(&mut Command::new(&program));
-    let ours = fs::read_to_string(root().join("shim/core/src/abi/layout.rs")).unwrap();
-    let without_blanks = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(without_blanks(&ours), without_blanks(&theirs));
+    let include = from_bench("REGAUGE_CUDA_INCLUDE");
+    for (variable, source, rust) in [
+        ("REGAUGE_CUDA_INCLUDE", "layout", "layout"),
+        ("REGAUGE_CUDA_INCLUDE_11", "layout_versions", "layout11"),
+        ("REGAUGE_CUDA_INCLUDE_13", "layout_versions", "layout13"),
+    ] {
+        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(rust);
+        let mut cc = Command::new("cc");
+        cc.arg("-I").arg(from_bench(variable)).arg("-I").arg(&include);
+        cc.arg(root().join("tests/abi").join(source).with_extension("c"))
+            .arg("-o")
+            .arg(&program);
+        succeed(&mut cc);
+        let (theirs, _) = succeed(&mut Command::new(&program));
+        let file = root().join("shim/core/src/abi").join(rust).with_extension("rs");
+        let ours = fs::read_to_string(file).unwrap();
+        let without_blanks = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(without_blanks(&ours), without_blanks(&theirs), "{rust}");
+    }
 }
 
 /// The undefined symbols of a version.

@@ -4,7 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file names that programs ask the dynamic loader for.
-pub const SONAMES: [&str; 3] = ["libcudart.so.12", "libcuda.so.1", "libnvidia-ml.so.1"];
+pub const SONAMES: [&str; 5] = [
+    "libcudart.so.12",
+    "libcuda.so.1",
+    "libnvidia-ml.so.1",
+    "libcudart.so.11.0",
+    "libcudart.so.13",
+];
 
 /// A folder that holds all of Regauge's libraries under their SONAMEs.
 #[derive(Clone, Debug)]

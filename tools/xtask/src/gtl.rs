@@ -17,14 +17,29 @@ use crate::{Result, bench, exec, process, programs, setup};
 /// A major version of the runtime.
 struct Runtime {
     soname: &'static str,
+    /// The version of NVIDIA's package; `None`: nvcc's own.
+    package: Option<&'static str>,
     /// What `cudaRuntimeGetVersion` answers, which is also the least that `cudaDriverGetVersion` may answer.
     version: u32,
 }
 
-const RUNTIMES: [Runtime; 1] = [Runtime {
-    soname: "libcudart.so.12",
-    version: 12090,
-}];
+const RUNTIMES: [Runtime; 3] = [
+    Runtime {
+        soname: "libcudart.so.12",
+        package: None,
+        version: 12090,
+    },
+    Runtime {
+        soname: "libcudart.so.13",
+        package: Some("13.0"),
+        version: 13000,
+    },
+    Runtime {
+        soname: "libcudart.so.11.0",
+        package: Some("11.8"),
+        version: 11080,
+    },
+];
 
 /// The linkers of the program, and the compression of the kernels in the library that each run uses.
 const RUNS: [(&str, Compression); 3] = [
@@ -36,20 +51,35 @@ const RUNS: [(&str, Compression); 3] = [
 const STAND_IN: &str = "libmpi_gtl_standin.so";
 
 impl Runtime {
-    /// NVIDIA's library, its headers, and a folder that has what the headers include beyond themselves.
+    /// NVIDIA's library, and the folders of its headers.
     fn nvidia(&self) -> Result<(PathBuf, Vec<PathBuf>)> {
         let nvcc = setup::nvcc()?;
-        Ok((nvcc.join("lib64").join(self.soname), vec![nvcc.join("include")]))
+        let common = nvcc.join("include");
+        Ok(match self.package {
+            None => (nvcc.join("lib64").join(self.soname), vec![common]),
+            Some(version) => {
+                let directory = setup::cudart(version)?;
+                // What is not in the package, `crt/`, is the same in all versions as far as C sees it.
+                (
+                    directory.join("lib").join(self.soname),
+                    vec![directory.join("include"), common],
+                )
+            }
+        })
     }
 
+    /// gcc for a source of `tests/gtl`, to run in `folder`, which holds the fat binary.
     fn cc(&self, folder: &Path, source: &str) -> Result<Command> {
         let mut command = Command::new("gcc");
+        // CUDA 13 calls a name deprecated that it has all the same.
+        command.arg("-Wno-deprecated-declarations");
         // Fused multiply-add would make the host's results differ from a kernel that has none.
         command.args(["-O2", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]);
         for include in self.nvidia()?.1 {
             command.arg("-isystem").arg(include);
         }
-        command.current_dir(folder).arg(sources().join(source));
+        command.arg("-DFATBIN=\"reductions.fatbin\"").current_dir(folder);
+        command.arg(sources().join(source));
         Ok(command)
     }
 
@@ -65,7 +95,7 @@ impl Runtime {
         let library = folder.join(STAND_IN);
         let mut command = self.cc(folder, "standin.c")?;
         command
-            .args(["-shared", "-fPIC", "-DFATBIN=\"reductions.fatbin\"", "-Wl,-z,defs"])
+            .args(["-shared", "-fPIC", "-Wl,-z,defs"])
             .arg(format!("-Wl,-soname,{STAND_IN}"))
             .arg("-o")
             .arg(&library)
@@ -170,6 +200,12 @@ pub fn run(case: &mut dyn FnMut(String, Result<String>)) -> Result<()> {
                     .and_then(|program| runtime.run(&program)),
             );
             if linker == "bfd" {
+                case(
+                    format!("structures fill the room that the headers give, {}", runtime.soname),
+                    runtime
+                        .link(folder, "structures.c", linker, None, &bench::release())
+                        .and_then(|program| runtime.run(&program)),
+                );
                 case(
                     format!("without version nodes nothing links, {}", runtime.soname),
                     runtime.unversioned(folder, &library),

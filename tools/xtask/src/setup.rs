@@ -106,6 +106,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Rocr::V523.ensure()?;
     if !arguments.minimal {
         nvcc()?;
+        cudart("11.8")?;
+        cudart("13.0")?;
         ucx()?;
     }
     build()?;
@@ -153,6 +155,18 @@ pub fn nvcc() -> Result<PathBuf> {
     Ok(directory)
 }
 
+/// NVIDIA's runtime and its headers, of CUDA 11.8 or 13.0; returns the folder that holds `lib` and `include`.
+pub fn cudart(version: &str) -> Result<PathBuf> {
+    let directory = bench::downloads().join(format!("cudart-{version}"));
+    fetch(
+        &format!("CUDA {version}'s runtime"),
+        &directory,
+        "get-cudart.sh",
+        &[version],
+    )?;
+    Ok(directory)
+}
+
 /// UCX with CUDA transports; returns the folder that holds `lib` and `bin`.
 pub fn ucx() -> Result<PathBuf> {
     let directory = bench::downloads().join("ucx");
@@ -161,7 +175,15 @@ pub fn ucx() -> Result<PathBuf> {
 }
 
 /// The packages whose artefacts users get.
-pub const PRODUCTS: &[&str] = &["cuda", "cudart", "nvidia-ml", "vgpu", "kernels-ptx-translate"];
+pub const PRODUCTS: &[&str] = &[
+    "cuda",
+    "cudart",
+    "cudart11",
+    "cudart13",
+    "nvidia-ml",
+    "vgpu",
+    "kernels-ptx-translate",
+];
 
 /// Builds the libraries, the virtual GPU and the worker in release mode.
 pub fn build() -> Result<()> {

@@ -169,6 +169,14 @@ fn test_command(arguments: &[&str]) -> Result<Command> {
     command.env("REGAUGE_TEST_LIBRARIES", bench::release());
     command.env("REGAUGE_NVIDIA_CUDART", setup::nvcc()?.join("lib64/libcudart.so.12"));
     command.env("REGAUGE_CUDA_INCLUDE", setup::nvcc()?.join("include"));
+    for (version, soname, suffix) in [("11.8", "libcudart.so.11.0", "11"), ("13.0", "libcudart.so.13", "13")] {
+        let directory = setup::cudart(version)?;
+        command.env(
+            format!("REGAUGE_NVIDIA_CUDART_{suffix}"),
+            directory.join("lib").join(soname),
+        );
+        command.env(format!("REGAUGE_CUDA_INCLUDE_{suffix}"), directory.join("include"));
+    }
     Ok(command)
 }
 

@@ -12,6 +12,17 @@ use core::slice;
 
 use super::{Error, Result};
 
+/// What an API function that another one calls has returned.
+///
+/// # Errors
+/// The error that `code` is.
+pub fn result(code: i32) -> Result<()> {
+    match code {
+        0 => Ok(()),
+        code => Err(Error(code)),
+    }
+}
+
 /// Writes an output argument. The pointer may be unaligned.
 pub fn write<T: Copy>(out: *mut T, value: T) -> Result<()> {
     if out.is_null() {

@@ -4,12 +4,16 @@
 //! value, and an unknown one must be an error code, not undefined behaviour.
 
 pub mod conv;
+pub mod cuda11;
+pub mod cuda13;
 mod driver_enums;
 mod driver_types;
 mod error;
 mod error_table;
 mod handles;
 mod layout;
+mod layout11;
+mod layout13;
 pub mod nvml;
 mod runtime_enums;
 mod runtime_types;

@@ -8,6 +8,8 @@ pub mod driver;
 pub mod guard;
 pub mod nvml;
 pub mod runtime;
+pub mod runtime11;
+pub mod runtime13;
 mod streamed;
 pub mod stub;
 

@@ -33,7 +33,7 @@ impl Reported {
 /// The name of symbol `index` of `library`; logs that it was called, once.
 #[cold]
 fn report(library: Library, index: u32) -> &'static str {
-    static REPORTED: [Reported; 3] = [const { Reported::new() }; 3];
+    static REPORTED: [Reported; Library::ALL.len()] = [const { Reported::new() }; Library::ALL.len()];
     let index = index as usize;
     let Some(symbol) = library.table().symbols().get(index) else {
         return "?";
@@ -61,27 +61,38 @@ pub extern "C" fn driver_err(index: u32) -> i32 {
     guard::driver(name, || Err(Error::NOT_SUPPORTED))
 }
 
-/// A missing function of the runtime API.
-pub extern "C" fn runtime_err(index: u32) -> i32 {
-    let name = report(Library::Cudart, index);
-    guard::runtime(name, || Err(Error::NOT_SUPPORTED))
+/// Defines what answers for a missing function of a runtime, by what it returns: an error code, a pointer, nothing, a `char`.
+macro_rules! runtime_stubs {
+    ($($library:ident: $err:ident, $ptr:ident, $void:ident, $char:ident;)*) => {$(
+        #[doc = concat!("A missing function of `Library::", stringify!($library), "`.")]
+        pub extern "C" fn $err(index: u32) -> i32 {
+            let name = report(Library::$library, index);
+            guard::runtime(name, || Err(Error::NOT_SUPPORTED))
+        }
+
+        #[doc = concat!("A missing function of `Library::", stringify!($library), "` that returns a pointer.")]
+        pub extern "C" fn $ptr(index: u32) -> *mut c_void {
+            $err(index);
+            ptr::null_mut()
+        }
+
+        #[doc = concat!("A missing function of `Library::", stringify!($library), "` that returns nothing.")]
+        pub extern "C" fn $void(index: u32) {
+            $err(index);
+        }
+
+        #[doc = concat!("A missing function of `Library::", stringify!($library), "` that returns a `char`.")]
+        pub extern "C" fn $char(index: u32) -> c_char {
+            $err(index);
+            0
+        }
+    )*};
 }
 
-/// A missing function of the runtime API that returns a pointer.
-pub extern "C" fn runtime_ptr(index: u32) -> *mut c_void {
-    runtime_err(index);
-    ptr::null_mut()
-}
-
-/// A missing function of the runtime API that returns nothing.
-pub extern "C" fn runtime_void(index: u32) {
-    runtime_err(index);
-}
-
-/// A missing function of the runtime API that returns a `char`.
-pub extern "C" fn runtime_char(index: u32) -> c_char {
-    runtime_err(index);
-    0
+runtime_stubs! {
+    Cudart: runtime_err, runtime_ptr, runtime_void, runtime_char;
+    Cudart11: runtime11_err, runtime11_ptr, runtime11_void, runtime11_char;
+    Cudart13: runtime13_err, runtime13_ptr, runtime13_void, runtime13_char;
 }
 
 /// A missing function of NVML: `NVML_ERROR_NOT_SUPPORTED`.

@@ -8,7 +8,7 @@ use crate::api::driver::{refuse_export_table, search};
 use crate::runtime;
 
 /// Finds the driver's function; what is not found is NULL, with the reason in the status, and no error.
-fn driver_entry_point(
+pub(in crate::api) fn driver_entry_point(
     symbol: *const c_char,
     func: *mut *mut c_void,
     version: c_uint,
@@ -28,7 +28,7 @@ fn driver_entry_point(
 }
 
 /// The flags of a client compiled for per-thread default streams, which asks for that kind unless it says otherwise.
-fn per_thread(flags: u64) -> u64 {
+pub(in crate::api) fn per_thread(flags: u64) -> u64 {
     if flags == 0 {
         cudaGetDriverEntryPointFlags::PER_THREAD_DEFAULT_STREAM.0 as u64
     } else {

@@ -1,0 +1,85 @@
+//! `libcudart.so.13`: the calls whose arguments or structures CUDA 13 changed. All others are [`runtime`](super::runtime)'s.
+
+use core::ffi::{c_char, c_int, c_uint, c_void};
+
+use super::runtime;
+use crate::abi::cuda13::{cudaDeviceProp, cudaPointerAttributes};
+use crate::abi::{Error, Plain, conv, cudaDriverEntryPointQueryResult};
+use crate::device::{self, attributes, properties};
+use crate::runtime;
+
+/// The version of the runtime whose symbols and structures these are.
+pub const RUNTIME_VERSION: c_int = 13000;
+
+runtime! {
+    /// CUDA Runtime API 13, Version Management: `cudaRuntimeGetVersion`.
+    fn cudaRuntimeGetVersion(runtimeVersion: *mut c_int) {
+        conv::write(runtimeVersion, RUNTIME_VERSION)
+    }
+
+    /// CUDA Runtime API 13, Device Management: `cudaGetDeviceProperties`, whose structure lost and won fields.
+    fn cudaGetDeviceProperties(properties: *mut cudaDeviceProp, device: c_int) {
+        device::init()?;
+        if properties.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let device = device::get(device)?;
+        let get = |attribute| attributes::get(device, attribute);
+        let mut filled = cudaDeviceProp::from(properties::runtime(device)?);
+        filled.deviceNumaConfig = get(130)?;
+        filled.deviceNumaId = get(131)?;
+        filled.mpsEnabled = get(133)?;
+        filled.hostNumaId = get(134)?;
+        filled.gpuPciDeviceID = get(139)?.cast_unsigned();
+        filled.gpuPciSubsystemID = get(140)?.cast_unsigned();
+        filled.hostNumaMultinodeIpcSupported = get(143)?;
+        conv::write(properties, filled)
+    }
+
+    /// CUDA Runtime API 13, Device Management: `cudaChooseDevice`.
+    fn cudaChooseDevice(device: *mut c_int, wanted: *const cudaDeviceProp) {
+        let wanted = conv::read(wanted)?;
+        let mut old = crate::abi::cudaDeviceProp::zeroed();
+        (old.major, old.minor, old.totalGlobalMem) = (wanted.major, wanted.minor, wanted.totalGlobalMem);
+        // SAFETY: a structure of ours.
+        conv::result(unsafe { runtime::cudaChooseDevice(device, &raw const old) })
+    }
+
+    /// CUDA Runtime API 13, Unified Addressing: `cudaPointerGetAttributes`, whose structure has room to grow.
+    fn cudaPointerGetAttributes(attributes: *mut cudaPointerAttributes, address: *const c_void) {
+        device::init()?;
+        if attributes.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let mut old = crate::abi::cudaPointerAttributes::zeroed();
+        // SAFETY: a structure of ours.
+        conv::result(unsafe { runtime::cudaPointerGetAttributes(&raw mut old, address) })?;
+        conv::write(attributes, cudaPointerAttributes {
+            r#type: old.r#type,
+            device: old.device,
+            devicePointer: old.devicePointer,
+            hostPointer: old.hostPointer,
+            reserved: [0; 8],
+        })
+    }
+
+    /// CUDA Runtime API 13, Driver Entry Point Access: `cudaGetDriverEntryPoint`, at this runtime's version.
+    fn cudaGetDriverEntryPoint(
+        symbol: *const c_char,
+        funcPtr: *mut *mut c_void,
+        flags: u64,
+        driverStatus: *mut cudaDriverEntryPointQueryResult,
+    ) {
+        runtime::driver_entry_point(symbol, funcPtr, RUNTIME_VERSION as c_uint, flags, driverStatus)
+    }
+
+    /// [`cudaGetDriverEntryPoint`] of a client compiled for per-thread default streams.
+    fn cudaGetDriverEntryPoint_ptsz(
+        symbol: *const c_char,
+        funcPtr: *mut *mut c_void,
+        flags: u64,
+        driverStatus: *mut cudaDriverEntryPointQueryResult,
+    ) {
+        runtime::driver_entry_point(symbol, funcPtr, RUNTIME_VERSION as c_uint, runtime::per_thread(flags), driverStatus)
+    }
+}
