@@ -10,6 +10,16 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
+#if CUDA_VERSION < 12000
+/* CUDA 12's headers give these names to the calls; CUDA 11's have them for those who ask. */
+#define cuStreamWaitValue32 cuStreamWaitValue32_v2
+#define cuStreamWaitValue64 cuStreamWaitValue64_v2
+#define cuStreamWriteValue64 cuStreamWriteValue64_v2
+CUresult CUDAAPI cuStreamWaitValue32(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags);
+CUresult CUDAAPI cuStreamWaitValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags);
+CUresult CUDAAPI cuStreamWriteValue64(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags);
+#endif
+
 /* What nvcc's crt/host_runtime.h declares. */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);
