@@ -40,8 +40,12 @@ pub fn cuda(name: &str) -> Result<PathBuf> {
             "none",
             "-arch=compute_75",
             "-O2",
+            "--extended-lambda",
         ])
-        .arg(&source);
+        .arg(&source)
+        .arg("-L")
+        .arg(bench::release())
+        .arg("-lcuda");
     compile(name, &source, command)
 }
 

@@ -313,8 +313,10 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 3] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 5] = [
     ("kernel_features", None),
+    ("language", None),
+    ("host_calls", None),
     ("stream_order", None),
     // All streams share one hardware queue.
     ("stream_order", Some("REGAUGE_QUEUES=1")),
@@ -328,6 +330,7 @@ fn cuda_programs(tally: &mut Tally) -> Result<()> {
                 let mut arguments = exec::Arguments::for_command([&program]);
                 arguments.rocr = rocr.clone();
                 arguments.bar = bar;
+                arguments.gpus = 2;
                 arguments.variables.extend(variable.map(String::from));
                 let case = format!(
                     "{name} {} ({bar:?} BAR, ROCr {})",
