@@ -7,7 +7,7 @@
 
 use std::sync::Once;
 
-use crate::api::guard;
+use crate::attention;
 
 /// Registers the exit handler, once.
 pub fn register() {
@@ -21,5 +21,5 @@ pub fn register() {
 }
 
 extern "C" fn at_exit() {
-    guard::set_exiting();
+    attention::raise(attention::EXITING);
 }

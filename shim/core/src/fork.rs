@@ -9,7 +9,7 @@
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::api::guard;
+use crate::attention;
 
 /// Makes forked children of this process notice. To be called when the driver has been initialised; once is enough.
 pub fn register() {
@@ -23,14 +23,9 @@ pub fn register() {
     });
 }
 
-/// Whether this process is the forked child of a process that had initialised the driver.
-pub fn is_child() -> bool {
-    guard::is_forked()
-}
-
 /// Runs in the child before `fork` returns: one atomic store, nothing that could need a lock.
 extern "C" fn in_child() {
-    guard::set_forked();
+    attention::raise(attention::FORKED);
 }
 
 /// Whether the process has asked for the number of devices.

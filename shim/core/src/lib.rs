@@ -5,6 +5,7 @@
 
 pub mod abi;
 pub mod api;
+pub mod attention;
 pub mod config;
 pub mod device;
 pub mod exit;

@@ -1,28 +1,15 @@
 //! What surrounds every API call: panics, forked children, exit, host callbacks, tracing, the last error.
 //!
-//! The usual call pays a few loads: [`ATTENTION`] is zero unless something is out of the ordinary.
+//! The usual call pays a few loads: the word of [`attention`] is zero unless something is out of the ordinary.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Instant;
 
+use super::driver::entry_point;
 use crate::abi::{Error, Result};
+use crate::attention::{self, CALLBACK, EXITING, FIRST_CALL, FORKED, TRACING};
 use crate::{config, device, exit, fork, memory};
-
-/// Reasons for which a call needs a closer look, as bits; the upper half counts the host callbacks that run now.
-static ATTENTION: AtomicU32 = AtomicU32::new(FIRST_CALL);
-
-/// No call has been made yet.
-const FIRST_CALL: u32 = 1;
-/// `exit` has run our handler.
-const EXITING: u32 = 1 << 1;
-/// This is a forked child of a process that had initialised the driver.
-const FORKED: u32 = 1 << 2;
-/// Calls are logged.
-const TRACING: u32 = 1 << 3;
-/// One host callback.
-const CALLBACK: u32 = 1 << 16;
 
 thread_local! {
     static LAST_ERROR: Cell<i32> = const { Cell::new(0) };
@@ -31,14 +18,16 @@ thread_local! {
 
 /// Runs the body of a driver API call.
 pub fn driver(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
-    memory::host_access::watch();
-    let attention = ATTENTION.load(Relaxed);
-    if attention == 0 {
+    if !memory::host_access::is_settled() && entry_point::is_patched() {
+        memory::host_access::close();
+    }
+    let word = attention::load();
+    if word == 0 {
         return code(name, body);
     }
     match closer_look(name) {
         Some(code) => code,
-        None if ATTENTION.load(Relaxed) & TRACING != 0 => traced(name, body),
+        None if attention::load() & TRACING != 0 => traced(name, body),
         None => code(name, body),
     }
 }
@@ -98,19 +87,19 @@ fn panicked(name: &'static str) -> i32 {
 /// The code with which a call must return at once, if any.
 #[cold]
 fn closer_look(name: &'static str) -> Option<i32> {
-    let attention = ATTENTION.load(Relaxed);
-    if attention & FORKED != 0 {
+    let word = attention::load();
+    if word & FORKED != 0 {
         let answers = ANSWER_IN_CHILD.contains(&name) || (name == "cudaGetDeviceCount" && fork::count_asked());
         return (!answers).then_some(Error::INITIALIZATION_ERROR.0);
     }
-    if attention & FIRST_CALL != 0 {
+    if word & FIRST_CALL != 0 {
         start();
     }
-    if attention & EXITING != 0 && !ANSWER_IN_CHILD.contains(&name) {
+    if word & EXITING != 0 && !ANSWER_IN_CHILD.contains(&name) {
         return Some(if releases(name) { 0 } else { Error::CUDART_UNLOADING.0 });
     }
     let allowed = || ANSWER_IN_CALLBACK.contains(&name) || name.starts_with("nvml");
-    if attention >= CALLBACK && IN_CALLBACK.get() && !allowed() {
+    if word >= CALLBACK && IN_CALLBACK.get() && !allowed() {
         return Some(Error::NOT_PERMITTED.0);
     }
     None
@@ -122,8 +111,8 @@ pub fn start() {
     crate::log::init();
     exit::register();
     let tracing = *config::LOG.get() >= log::LevelFilter::Trace;
-    ATTENTION.fetch_or(if tracing { TRACING } else { 0 }, Relaxed);
-    ATTENTION.fetch_and(!FIRST_CALL, Relaxed);
+    attention::raise(if tracing { TRACING } else { 0 });
+    attention::first_call_made();
 }
 
 /// Calls that a forked child may make: they need no device.
@@ -174,31 +163,11 @@ fn traced(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
 
 /// Whether calls are logged.
 pub fn is_tracing() -> bool {
-    let attention = ATTENTION.load(Relaxed);
-    if attention & FIRST_CALL != 0 {
+    let word = attention::load();
+    if word & FIRST_CALL != 0 {
         start();
     }
-    attention & (FIRST_CALL | TRACING) != 0 && ATTENTION.load(Relaxed) & TRACING != 0
-}
-
-/// From now on the process is exiting.
-pub fn set_exiting() {
-    ATTENTION.fetch_or(EXITING, SeqCst);
-}
-
-/// From now on this process is a forked child. Safe in a fork handler.
-pub fn set_forked() {
-    ATTENTION.fetch_or(FORKED, SeqCst);
-}
-
-/// Whether [`set_forked`] has been called.
-pub fn is_forked() -> bool {
-    ATTENTION.load(Relaxed) & FORKED != 0
-}
-
-/// Whether the process is exiting.
-pub fn is_exiting() -> bool {
-    ATTENTION.load(Relaxed) & EXITING != 0
+    word & (FIRST_CALL | TRACING) != 0 && attention::load() & TRACING != 0
 }
 
 /// Runs a client's host function or stream callback: CUDA calls inside fail with `NotPermitted`.
@@ -208,10 +177,10 @@ pub fn host_callback<R>(callback: impl FnOnce() -> R) -> R {
     impl Drop for Running {
         fn drop(&mut self) {
             IN_CALLBACK.set(self.0);
-            ATTENTION.fetch_sub(CALLBACK, Relaxed);
+            attention::leave_callback();
         }
     }
-    ATTENTION.fetch_add(CALLBACK, Relaxed);
+    attention::enter_callback();
     let _running = Running(IN_CALLBACK.replace(true));
     callback()
 }

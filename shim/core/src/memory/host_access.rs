@@ -12,9 +12,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use crate::api::driver;
 use crate::config::{self, HostAccess};
 
 /// The blocks that would be closed: first byte and size. Held for map operations and page-table changes only.
@@ -26,33 +25,16 @@ static SETTLED: AtomicBool = AtomicBool::new(false);
 /// Device memory is closed.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// The first byte of an entry point as the linker left it: `mov $imm32, %eax`.
-const UNPATCHED: u8 = 0xb8;
-
-/// Closes device memory if the driver's entry points have been patched. Every API call passes here, so the usual case is
-/// two loads.
+/// Whether there is nothing to decide any more: device memory is closed, or stays open for good.
 #[inline]
-pub fn watch() {
-    if !SETTLED.load(Ordering::Relaxed) && patched() {
-        settle();
-    }
+pub fn is_settled() -> bool {
+    SETTLED.load(Ordering::Relaxed)
 }
 
-/// Whether somebody overwrote the beginning of `cuMemAlloc`, which every patcher of allocations must.
-#[inline]
-fn patched() -> bool {
-    static ENTRY: OnceLock<usize> = OnceLock::new();
-    let entry = *ENTRY.get_or_init(|| driver::search(b"cuMemAlloc", -1, 0).map_or(0, |found| found.address.addr()));
-    if entry == 0 {
-        // This crate's own tests have no entry points.
-        return false;
-    }
-    // SAFETY: the first byte of a function of this library, which stays loaded; others may write it at any time, hence volatile.
-    unsafe { core::ptr::with_exposed_provenance::<u8>(entry).read_volatile() != UNPATCHED }
-}
-
+/// Closes device memory, unless the configuration keeps it open. To be called when entry points turn out to be patched
+/// (`api::guard` looks at every call); once is enough.
 #[cold]
-fn settle() {
+pub fn close() {
     let blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     if SETTLED.swap(true, Ordering::Relaxed) {
         return;

@@ -3,7 +3,7 @@
 use core::arch::{asm, global_asm};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 use symbol_versions::procaddr::{self, NotFound};
 
@@ -72,6 +72,22 @@ pub fn search(name: &[u8], version: c_int, flags: u64) -> Result<Found> {
             status: CUdriverProcAddressQueryResult::VERSION_NOT_SUFFICIENT,
         },
     })
+}
+
+/// The first byte of an entry point as the linker left it: `mov $imm32, %eax`.
+const UNPATCHED: u8 = 0xb8;
+
+/// Whether somebody overwrote the beginning of `cuMemAlloc`, which every patcher of allocations must.
+#[inline]
+pub fn is_patched() -> bool {
+    static ENTRY: OnceLock<usize> = OnceLock::new();
+    let entry = *ENTRY.get_or_init(|| search(b"cuMemAlloc", -1, 0).map_or(0, |found| found.address.addr()));
+    if entry == 0 {
+        // This crate's own tests have no entry points.
+        return false;
+    }
+    // SAFETY: the first byte of a function of this library, which stays loaded; others may write it at any time, hence volatile.
+    unsafe { ptr::with_exposed_provenance::<u8>(entry).read_volatile() != UNPATCHED }
 }
 
 /// `cuGetProcAddress` as it is since CUDA 12: a search that finds nothing succeeds and says so in the status.

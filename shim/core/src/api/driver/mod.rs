@@ -3,7 +3,7 @@
 mod alloc;
 mod context;
 mod device;
-mod entry_point;
+pub(in crate::api) mod entry_point;
 mod error;
 mod event;
 mod exec;
