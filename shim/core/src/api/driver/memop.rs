@@ -1,1 +1,0 @@
-//! Stream Memory Operations: `cuStreamWaitValue*`, `cuStreamWriteValue*`, `cuStreamBatchMemOp`.

@@ -1,1 +1,0 @@
-//! Memory Management: allocation, copies, memset, arrays: `cuMem*`, `cuArray*`.

@@ -1,1 +1,0 @@
-//! Stream Ordered Memory Allocator: `cuMemAllocAsync`, `cuMemPool*`.

@@ -1,1 +1,0 @@
-//! Memory Management: `cudaMalloc`, `cudaMemcpy*`, `cudaMemset*`, host memory, symbols.
