@@ -10,7 +10,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use super::Device;
 use super::limits::Settings;
 use crate::abi::{CUcontext, Error, Result};
-use crate::stream::{ContextStreams, fault};
+use crate::hsa::fault;
+use crate::stream::ContextStreams;
 
 /// Flags that `cuCtxCreate` and `cuDevicePrimaryCtxSetFlags` accept: scheduling, map host, local memory, core dumps, sync memops.
 const FLAGS_MASK: u32 = 0xff;

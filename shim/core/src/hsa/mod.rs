@@ -8,6 +8,7 @@ mod agent;
 pub mod copy;
 mod error;
 pub mod executable;
+pub mod fault;
 pub mod ipc;
 pub mod memory;
 mod pool;

@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use hsa_sys::*;
 
+use super::fault;
 use super::signal::{Signal, SignalRef};
 use super::{Agent, raw};
 use crate::abi::{Error, Result};
-use crate::stream::fault;
 
 /// Packets of a ring: a compromise between memory (256 KiB) and how far the host may run ahead.
 const PACKETS: u32 = 4096;

@@ -8,10 +8,11 @@ use super::function::Function;
 use super::geometry::geometry;
 use super::{occupancy, services};
 use crate::abi::{Error, Result};
+use crate::hsa::fault;
 use crate::hsa::queue::{Dispatch, Packet};
+use crate::stream::Stream;
 use crate::stream::completion::Resource;
 use crate::stream::staging::Chunk;
-use crate::stream::{Stream, fault};
 
 /// The dynamic part of shared memory begins at a multiple of this many bytes after the static part.
 const DYNAMIC_ALIGNMENT: u32 = 16;

@@ -15,9 +15,8 @@ use kernels_ptx_translate::protocol::PRINTF_RING_HEADER;
 use super::module::Module;
 use crate::abi::{Error, Result};
 use crate::device::{self, Context};
-use crate::hsa;
+use crate::hsa::{self, fault};
 use crate::stream::completion::Completion;
-use crate::stream::fault;
 
 /// Longest string that an argument of `%s` is believed to have.
 const LONGEST_STRING: usize = 1 << 16;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use super::completion::{self, Completion, Frontier};
-use super::fault;
 use crate::abi::Error;
+use crate::hsa::fault;
 
 type Call = Box<dyn FnOnce(Option<Error>) + Send>;
 

@@ -4,10 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fault;
 use crate::abi::{Error, Result};
-use crate::hsa::Agent;
 use crate::hsa::signal::{self, Signal, SignalRef};
+use crate::hsa::{Agent, fault};
 
 /// How long a host wait sleeps before it looks whether the process has met a fault.
 const SLICE: Duration = Duration::from_millis(20);

@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::completion::{Completion, Frontier};
-use super::fault;
 use super::stream::Stream;
 use crate::abi::{Error, Result};
-use crate::hsa::{Agent, signal};
+use crate::hsa::{Agent, fault, signal};
 
 /// `CU_EVENT_BLOCKING_SYNC`.
 pub const BLOCKING_SYNC: u32 = 1;

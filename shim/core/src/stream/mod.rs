@@ -4,7 +4,6 @@ pub mod callback;
 pub mod completion;
 pub mod copy;
 pub mod event;
-pub mod fault;
 pub mod fill;
 pub mod locate;
 pub mod ring;
@@ -24,6 +23,7 @@ use crate::abi::{Error, Result};
 use crate::config;
 use crate::device::Device;
 use crate::handle::Handles;
+use crate::hsa::fault;
 
 /// `CU_STREAM_LEGACY`.
 pub const LEGACY: u64 = 1;

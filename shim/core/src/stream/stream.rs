@@ -10,23 +10,22 @@
 //! ```
 //!
 //! Between operations of one ring the barrier bit keeps the order and nobody waits; between engines a signal does.
-//! A stream whose next operation waits for memory (issue of its own) would keep its operations in host memory until the
-//! word changes: [`Stream::enqueue`] is the one door they all pass, and the place for it.
+//! [`Stream::enqueue`] is the one door that all operations pass.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use super::Shared;
 use super::callback;
 use super::completion::{Completion, Frontier, Pending, Resource};
 use super::ring::Ring;
 use super::spans::Span;
-use super::{Shared, fault};
 use crate::abi::{Error, Result};
 use crate::device::Device;
 use crate::hsa::queue::Packet;
 use crate::hsa::signal::SignalRef;
-use crate::hsa::{Agent, copy};
+use crate::hsa::{Agent, copy, fault};
 
 /// How a stream relates to the legacy default stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
