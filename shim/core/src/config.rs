@@ -1,7 +1,8 @@
 //! Environment variables: one table, from which code reads and documentation is printed.
 //!
 //! A variable is read once, at its first use. A malformed value is reported and the default taken: an MPI job of
-//! ten thousand ranks must not die of a typing error, and must not hide it either.
+//! ten thousand ranks must not die of a typing error, and must not hide it either. The variables of the worker and of the kernel
+//! cache are in `kernels_ptx_translate::config`.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -95,12 +96,6 @@ variables! {
     HIGHEST_PTX: u32 = "REGAUGE_HIGHEST_PTX", "99", number;
     #[doc = "Whether the CPU may touch device memory on a large-BAR card: auto (until allocation calls are hooked, as UCX does), always, never."]
     HOST_ACCESS: HostAccess = "REGAUGE_HOST_ACCESS", "auto", host_access;
-    #[doc = "The program that translates PTX; empty: regauge-ptx-worker beside libcuda.so.1."]
-    PTX_WORKER: Option<PathBuf> = "REGAUGE_PTX_WORKER", "", path;
-    #[doc = "Whether translated kernels are kept on disk: 1 or 0."]
-    CACHE: bool = "REGAUGE_CACHE", "1", switch;
-    #[doc = "The directory of translated kernels; empty: regauge in XDG_CACHE_HOME or ~/.cache."]
-    CACHE_DIR: Option<PathBuf> = "REGAUGE_CACHE_DIR", "", path;
 }
 
 /// `8.0` as (8, 0).
@@ -153,15 +148,6 @@ fn number(text: &str) -> Option<u32> {
 /// A number from 1.
 fn count(text: &str) -> Option<usize> {
     text.parse().ok().filter(|&count| count > 0)
-}
-
-/// `1` or `0`.
-fn switch(text: &str) -> Option<bool> {
-    match text {
-        "1" => Some(true),
-        "0" => Some(false),
-        _ => None,
-    }
 }
 
 /// A path, or none.

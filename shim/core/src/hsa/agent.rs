@@ -160,11 +160,6 @@ impl Agent {
             })
     }
 
-    /// A CPU's pool for kernel arguments.
-    pub fn kernarg_pool(&self) -> Option<&Pool> {
-        self.pools.iter().find(|pool| pool.kernarg && pool.allocatable)
-    }
-
     /// Bytes of device memory that are free now; `None` before ROCr 5.4, which cannot say.
     pub fn memory_available(&self) -> Option<u64> {
         info(super::raw(), self.handle, sys::HSA_AMD_AGENT_INFO_MEMORY_AVAIL).ok()

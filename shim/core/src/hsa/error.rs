@@ -18,11 +18,6 @@ impl Error {
     pub fn is_out_of_resources(self) -> bool {
         self.0 == sys::HSA_STATUS_ERROR_OUT_OF_RESOURCES
     }
-
-    /// Whether ROCr refused an argument.
-    pub fn is_invalid_argument(self) -> bool {
-        self.0 == sys::HSA_STATUS_ERROR_INVALID_ARGUMENT
-    }
 }
 
 /// Turns a status into a result.

@@ -189,11 +189,6 @@ impl Function {
         }
     }
 
-    /// The kernel has been compiled.
-    pub fn is_loaded(&self) -> bool {
-        !self.loaded.lock().unwrap_or_else(|e| e.into_inner()).is_empty()
-    }
-
     /// Compiles it now (`cuFuncLoad`).
     ///
     /// # Errors
