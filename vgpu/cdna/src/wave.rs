@@ -33,22 +33,6 @@ pub mod sreg {
 pub struct Mode(pub u32);
 
 impl Mode {
-    /// Rounding of f32 results: 0 nearest even, 1 up, 2 down, 3 to zero.
-    pub fn round_f32(self) -> u8 {
-        (self.0 & 3) as u8
-    }
-    /// Rounding of f64 and f16 results.
-    pub fn round_f64(self) -> u8 {
-        (self.0 >> 2 & 3) as u8
-    }
-    /// f32 denormals: bit 0 keeps inputs, bit 1 keeps outputs.
-    pub fn denorm_f32(self) -> u8 {
-        (self.0 >> 4 & 3) as u8
-    }
-    /// f64 and f16 denormals.
-    pub fn denorm_f64(self) -> u8 {
-        (self.0 >> 6 & 3) as u8
-    }
     /// Clamping turns NaN into 0.
     pub fn dx10_clamp(self) -> bool {
         self.0 >> 8 & 1 != 0

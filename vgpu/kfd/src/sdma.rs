@@ -517,41 +517,31 @@ fn fill(vm: &AddressSpace, address: u64, value: u32, bytes: u64, size: u32) -> R
     Ok(())
 }
 
-/// Applies an operation; false only for a compare-and-swap that did not swap.
-fn atomic64(word: &AtomicU64, op: AtomicOp, source: u64, compare: u64) -> bool {
-    match op {
-        AtomicOp::Swap => word.swap(source, Ordering::AcqRel),
-        AtomicOp::CompareSwap => {
-            return word
-                .compare_exchange(compare, source, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok();
+/// The operations on a word of either width.
+macro_rules! atomic {
+    ($name:ident, $word:ty, $value:ty) => {
+        /// Applies an operation; false only for a compare-and-swap that did not swap.
+        fn $name(word: &$word, op: AtomicOp, source: $value, compare: $value) -> bool {
+            match op {
+                AtomicOp::Swap => word.swap(source, Ordering::AcqRel),
+                AtomicOp::CompareSwap => {
+                    return word
+                        .compare_exchange(compare, source, Ordering::AcqRel, Ordering::Acquire)
+                        .is_ok();
+                }
+                AtomicOp::Add => word.fetch_add(source, Ordering::AcqRel),
+                AtomicOp::Sub => word.fetch_sub(source, Ordering::AcqRel),
+                AtomicOp::And => word.fetch_and(source, Ordering::AcqRel),
+                AtomicOp::Or => word.fetch_or(source, Ordering::AcqRel),
+                AtomicOp::Xor => word.fetch_xor(source, Ordering::AcqRel),
+            };
+            true
         }
-        AtomicOp::Add => word.fetch_add(source, Ordering::AcqRel),
-        AtomicOp::Sub => word.fetch_sub(source, Ordering::AcqRel),
-        AtomicOp::And => word.fetch_and(source, Ordering::AcqRel),
-        AtomicOp::Or => word.fetch_or(source, Ordering::AcqRel),
-        AtomicOp::Xor => word.fetch_xor(source, Ordering::AcqRel),
     };
-    true
 }
 
-/// As [`atomic64`].
-fn atomic32(word: &AtomicU32, op: AtomicOp, source: u32, compare: u32) -> bool {
-    match op {
-        AtomicOp::Swap => word.swap(source, Ordering::AcqRel),
-        AtomicOp::CompareSwap => {
-            return word
-                .compare_exchange(compare, source, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok();
-        }
-        AtomicOp::Add => word.fetch_add(source, Ordering::AcqRel),
-        AtomicOp::Sub => word.fetch_sub(source, Ordering::AcqRel),
-        AtomicOp::And => word.fetch_and(source, Ordering::AcqRel),
-        AtomicOp::Or => word.fetch_or(source, Ordering::AcqRel),
-        AtomicOp::Xor => word.fetch_xor(source, Ordering::AcqRel),
-    };
-    true
-}
+atomic!(atomic32, AtomicU32, u32);
+atomic!(atomic64, AtomicU64, u64);
 
 #[cfg(test)]
 mod tests {

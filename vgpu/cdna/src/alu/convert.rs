@@ -224,12 +224,6 @@ pub fn sat_i16(x: i32) -> u32 {
     u32::from(x.clamp(-32768, 32767) as u16)
 }
 
-/// Clamps an unsigned value into u16.
-#[inline]
-pub fn sat_u16(x: u32) -> u32 {
-    x.min(65535)
-}
-
 /// Clamps a signed 16-bit value into u8.
 #[inline]
 pub fn sat_u8(x: u16) -> u32 {

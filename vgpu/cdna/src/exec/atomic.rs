@@ -107,71 +107,58 @@ fn sum64(old: f64, data: f64) -> u64 {
     }
 }
 
+/// The new value where both widths follow the same rule; the arms after it are of one width.
+macro_rules! apply {
+    ($op:ident, $old:ident, $data:ident, $data1:ident: $signed:ty, $float:ty, $sum:ident; $($own:tt)*) => {{
+        let f = <$float>::from_bits;
+        let choose = |new: bool| if new { $data } else { $old };
+        match $op {
+            AtomicOp::Swap => $data,
+            AtomicOp::CmpSwap => choose($old == $data1),
+            AtomicOp::Add => $old.wrapping_add($data),
+            AtomicOp::Sub => $old.wrapping_sub($data),
+            AtomicOp::Rsub => $data.wrapping_sub($old),
+            AtomicOp::Smin => choose(($data as $signed) < $old as $signed),
+            AtomicOp::Umin => $old.min($data),
+            AtomicOp::Smax => choose(($data as $signed) > $old as $signed),
+            AtomicOp::Umax => $old.max($data),
+            AtomicOp::And => $old & $data,
+            AtomicOp::Or => $old | $data,
+            AtomicOp::Xor => $old ^ $data,
+            AtomicOp::Inc => {
+                if $old >= $data {
+                    0
+                } else {
+                    $old + 1
+                }
+            }
+            AtomicOp::Dec => {
+                if $old == 0 || $old > $data {
+                    $data
+                } else {
+                    $old - 1
+                }
+            }
+            AtomicOp::FAdd => $sum(f($old), f($data)),
+            AtomicOp::FMin => choose(f($data) < f($old) || f($old).is_nan()),
+            AtomicOp::FMax => choose(f($data) > f($old) || f($old).is_nan()),
+            AtomicOp::FCmpSwap => choose(f($old) == f($data1)),
+            AtomicOp::MaskedOr => $old & !$data | $data1,
+            $($own)*
+        }
+    }};
+}
+
 /// The new 32-bit value.
 #[inline]
 pub fn apply32(op: AtomicOp, old: u32, data: u32, data1: u32) -> u32 {
-    let f = f32::from_bits;
-    match op {
-        AtomicOp::Swap => data,
-        AtomicOp::CmpSwap => {
-            if old == data1 {
-                data
-            } else {
-                old
-            }
-        }
-        AtomicOp::Add => old.wrapping_add(data),
-        AtomicOp::Sub => old.wrapping_sub(data),
-        AtomicOp::Rsub => data.wrapping_sub(old),
-        AtomicOp::Smin => (old as i32).min(data as i32) as u32,
-        AtomicOp::Umin => old.min(data),
-        AtomicOp::Smax => (old as i32).max(data as i32) as u32,
-        AtomicOp::Umax => old.max(data),
-        AtomicOp::And => old & data,
-        AtomicOp::Or => old | data,
-        AtomicOp::Xor => old ^ data,
-        AtomicOp::Inc => {
-            if old >= data {
-                0
-            } else {
-                old + 1
-            }
-        }
-        AtomicOp::Dec => {
-            if old == 0 || old > data {
-                data
-            } else {
-                old - 1
-            }
-        }
-        AtomicOp::FAdd => sum32(f(old), f(data)),
-        AtomicOp::FMin => {
-            if f(data) < f(old) || f(old).is_nan() {
-                data
-            } else {
-                old
-            }
-        }
-        AtomicOp::FMax => {
-            if f(data) > f(old) || f(old).is_nan() {
-                data
-            } else {
-                old
-            }
-        }
-        AtomicOp::FCmpSwap => {
-            if f(old) == f(data1) {
-                data
-            } else {
-                old
-            }
-        }
+    apply! {
+        op, old, data, data1: i32, f32, sum32;
         AtomicOp::PkAddF16 => packed(old, data, |a, b| f16_from_f32(f32_from_f16(a) + f32_from_f16(b))),
         AtomicOp::PkAddBf16 => {
-            let wide = |b: u16| f(u32::from(b) << 16);
+            let wide = |b: u16| f32::from_bits(u32::from(b) << 16);
             packed(old, data, |a, b| bf16_from_f32(wide(a) + wide(b)))
         }
-        AtomicOp::MaskedOr => old & !data | data1,
         AtomicOp::Wrap => {
             if old >= data {
                 old - data
@@ -192,63 +179,8 @@ pub fn apply32(op: AtomicOp, old: u32, data: u32, data1: u32) -> u32 {
 /// The new 64-bit value.
 #[inline]
 pub fn apply64(op: AtomicOp, old: u64, data: u64, data1: u64) -> u64 {
-    let f = f64::from_bits;
-    match op {
-        AtomicOp::Swap => data,
-        AtomicOp::CmpSwap => {
-            if old == data1 {
-                data
-            } else {
-                old
-            }
-        }
-        AtomicOp::Add => old.wrapping_add(data),
-        AtomicOp::Sub => old.wrapping_sub(data),
-        AtomicOp::Rsub => data.wrapping_sub(old),
-        AtomicOp::Smin => (old as i64).min(data as i64) as u64,
-        AtomicOp::Umin => old.min(data),
-        AtomicOp::Smax => (old as i64).max(data as i64) as u64,
-        AtomicOp::Umax => old.max(data),
-        AtomicOp::And => old & data,
-        AtomicOp::Or => old | data,
-        AtomicOp::Xor => old ^ data,
-        AtomicOp::Inc => {
-            if old >= data {
-                0
-            } else {
-                old + 1
-            }
-        }
-        AtomicOp::Dec => {
-            if old == 0 || old > data {
-                data
-            } else {
-                old - 1
-            }
-        }
-        AtomicOp::FAdd => sum64(f(old), f(data)),
-        AtomicOp::FMin => {
-            if f(data) < f(old) || f(old).is_nan() {
-                data
-            } else {
-                old
-            }
-        }
-        AtomicOp::FMax => {
-            if f(data) > f(old) || f(old).is_nan() {
-                data
-            } else {
-                old
-            }
-        }
-        AtomicOp::FCmpSwap => {
-            if f(old) == f(data1) {
-                data
-            } else {
-                old
-            }
-        }
-        AtomicOp::MaskedOr => old & !data | data1,
+    apply! {
+        op, old, data, data1: i64, f64, sum64;
         // Two independent dwords.
         AtomicOp::CondSwap | AtomicOp::PkAddF16 | AtomicOp::PkAddBf16 | AtomicOp::Wrap => {
             let half = |s: u32| u64::from(apply32(op, (old >> s) as u32, (data >> s) as u32, (data1 >> s) as u32));
