@@ -82,6 +82,8 @@ pub fn run(name: &str, rocr: &Rocr) -> Result<Comparison> {
         arguments.variables.push("REGAUGE_DRIVER_VERSION=13.0".into());
     }
     let mut command = exec::command(&arguments, &scratch.path().join("gpu"))?;
+    // Where procaddr finds the list of symbols.
+    command.current_dir(folder().join("results"));
     command
         .env("ORACLE_OUT", &ours)
         .env("ORACLE_JOBS", "2")
