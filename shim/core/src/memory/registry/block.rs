@@ -266,6 +266,7 @@ impl Block {
 pub(super) struct Blocks {
     /// Made at the first block that comes back: an empty `Vec` is not all zeroes, and one such field would put the
     /// registry's megabyte into the library's file.
+    #[allow(clippy::box_collection)] // `None` of a bare `Vec` is not zero either
     free: Option<Box<Vec<&'static Block>>>,
 }
 
