@@ -76,9 +76,10 @@ impl State {
         self.tail.trim();
     }
 
-    /// Makes an operation that was just submitted the tail.
-    fn append(&mut self, completion: Arc<Completion>, resources: Vec<Resource>) {
-        let waits_for = std::mem::take(&mut self.tail);
+    /// Makes an operation that was just submitted the tail. `waits_for`: all that its packets name. The tail may hold less by
+    /// now, since whoever asks about the stream lets go of what has ended; but a packet far back in a queue looks later, and
+    /// would find the next user's signal.
+    fn append(&mut self, completion: Arc<Completion>, waits_for: Frontier, resources: Vec<Resource>) {
         self.pending
             .push_back(Pending::new(Arc::clone(&completion), waits_for, resources));
         self.tail.replace(completion);
@@ -218,7 +219,7 @@ impl Stream {
             Ok(completion) => {
                 let mut state = self.state();
                 state.ring = ring;
-                state.append(completion, resources);
+                state.append(completion, tail, resources);
                 Ok(())
             }
             Err(error) => {
