@@ -315,12 +315,9 @@ pub fn device_of(fd: RawFd) -> Device {
 }
 
 /// Runs when the process exits: preloaded libraries are finished after those that use them.
-extern "C" fn at_exit() {
+#[ctor::dtor]
+fn at_exit() {
     if let Some(process) = Process::current() {
         process.finish();
     }
 }
-
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static AT_EXIT: extern "C" fn() = at_exit;
