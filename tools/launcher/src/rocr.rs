@@ -20,6 +20,7 @@ const LIBRARY_FOLDER: &str = "/usr/lib/x86_64-linux-gnu";
 /// A folder into which the packages of ROCr and all they need were unpacked.
 #[derive(Clone, Debug)]
 pub struct RocrRoot {
+    directory: PathBuf,
     libraries: PathBuf,
     /// The root's C library is the machine's, so its libraries load without a namespace.
     same_libc: bool,
@@ -43,7 +44,16 @@ impl RocrRoot {
             (Err(_), _) => true,
             _ => false,
         };
-        Ok(Self { libraries, same_libc })
+        Ok(Self {
+            directory,
+            libraries,
+            same_libc,
+        })
+    }
+
+    /// The root itself.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The folder with the root's libraries.

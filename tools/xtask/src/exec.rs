@@ -8,13 +8,17 @@ use clap::ValueEnum;
 use launcher::{Bar, Environment, Libraries, RocrRoot, VirtualGpu};
 
 use crate::setup::{self, Rocr};
-use crate::{Result, bench};
+use crate::{Result, bench, slurm};
 
 /// How ranks are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Launcher {
     /// Debian's Open MPI with UCX's CUDA transports.
     Mpirun,
+    /// `srun --mpi=pmix` in a Slurm of one node, which is started for the command.
+    Srun,
+    /// Open MPI's mpirun inside `salloc`.
+    Salloc,
     /// No launcher: one process.
     None,
 }
@@ -67,6 +71,9 @@ pub struct Arguments {
     /// Set a variable for the command (repeatable).
     #[arg(long = "env", value_name = "NAME=VALUE")]
     pub variables: Vec<String>,
+    /// What only Slurm's launchers know.
+    #[command(flatten)]
+    pub slurm: slurm::Options,
     /// Write the virtual GPU's counters of each process to files with this prefix.
     #[arg(long)]
     pub counters: Option<PathBuf>,
@@ -91,6 +98,7 @@ impl Arguments {
             rocr: Rocr::V612,
             pml: "ucx".into(),
             variables: Vec::new(),
+            slurm: slurm::Options::default(),
             counters: None,
             no_build: false,
             command: command.into_iter().map(Into::into).collect(),
@@ -104,11 +112,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         setup::build()?;
     }
     let scratch = bench::Scratch::new("exec")?;
-    let status = command(arguments, scratch.path())?.status()?;
+    let mut command = command(arguments, scratch.path())?;
+    let cluster = match arguments.launcher {
+        Some(Launcher::Srun | Launcher::Salloc) => Some(slurm::Cluster::find_or_start()?),
+        _ => None,
+    };
+    cluster.iter().for_each(|cluster| cluster.join(&mut command));
+    let status = command.status()?;
     Ok(ExitCode::from(status.code().unwrap_or(1) as u8))
 }
 
-/// The command, ready to start; `root` is the virtual machine's folder and must outlive it.
+/// The command, ready to start (under Slurm once it has joined a cluster); `root` is the virtual machine's folder and must
+/// outlive it.
 pub fn command(arguments: &Arguments, root: &Path) -> Result<Command> {
     let mut environment = Environment {
         libraries: Some(Libraries::in_directory(&bench::release())?),
@@ -145,29 +160,15 @@ pub fn command(arguments: &Arguments, root: &Path) -> Result<Command> {
             Ok(command)
         }
         Launcher::Mpirun => mpirun(arguments, &mut environment),
+        launcher => slurm::command(arguments, environment, launcher),
     }
 }
 
 fn mpirun(arguments: &Arguments, environment: &mut Environment) -> Result<Command> {
     let ucx = setup::ucx()?;
-    let modules = ucx.join("lib/ucx");
-    environment.variables.extend([
-        ("UCX_MODULE_DIR".into(), modules.clone().into_os_string()),
-        ("OMPI_ALLOW_RUN_AS_ROOT".into(), "1".into()),
-        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM".into(), "1".into()),
-    ]);
+    environment.variables.extend(mpi_variables(&ucx, &arguments.pml));
     let mut command = environment.command("mpirun");
-    // UCX's own libraries go in front of Debian's older ones.
-    let inherited = command
-        .get_envs()
-        .find(|(key, _)| *key == "LD_LIBRARY_PATH")
-        .and_then(|(_, value)| value);
-    let mut path = ucx.join("lib").into_os_string();
-    for part in [Some(modules.as_os_str()), inherited].into_iter().flatten() {
-        path.push(":");
-        path.push(part);
-    }
-    command.env("LD_LIBRARY_PATH", path);
+    put_ucx_in_front(&mut command, &ucx);
     command.args([
         "-n",
         &arguments.ranks.to_string(),
@@ -175,19 +176,34 @@ fn mpirun(arguments: &Arguments, environment: &mut Environment) -> Result<Comman
         "--bind-to",
         "none",
     ]);
-    command.args([
-        "-mca",
-        "pml",
-        &arguments.pml,
-        "-mca",
-        "pml_ucx_tls",
-        "any",
-        "-mca",
-        "pml_ucx_devices",
-        "any",
-    ]);
     command
         .args(["-x", "LD_LIBRARY_PATH", "-x", "UCX_MODULE_DIR"])
         .args(&arguments.command);
     Ok(command)
+}
+
+/// What Open MPI and UCX need to know, whoever starts the ranks.
+pub fn mpi_variables(ucx: &Path, pml: &str) -> Vec<(OsString, OsString)> {
+    vec![
+        ("UCX_MODULE_DIR".into(), ucx.join("lib/ucx").into_os_string()),
+        ("OMPI_ALLOW_RUN_AS_ROOT".into(), "1".into()),
+        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM".into(), "1".into()),
+        ("OMPI_MCA_pml".into(), pml.into()),
+        ("OMPI_MCA_pml_ucx_tls".into(), "any".into()),
+        ("OMPI_MCA_pml_ucx_devices".into(), "any".into()),
+    ]
+}
+
+/// Puts UCX's own libraries in front of the command's others and of Debian's older UCX.
+pub fn put_ucx_in_front(command: &mut Command, ucx: &Path) {
+    let inherited = command
+        .get_envs()
+        .find(|(key, _)| *key == "LD_LIBRARY_PATH")
+        .and_then(|(_, value)| value);
+    let mut path = ucx.join("lib").into_os_string();
+    for part in [Some(ucx.join("lib/ucx").as_os_str()), inherited].into_iter().flatten() {
+        path.push(":");
+        path.push(part);
+    }
+    command.env("LD_LIBRARY_PATH", path);
 }

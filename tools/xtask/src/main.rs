@@ -19,6 +19,7 @@ mod process;
 mod programs;
 mod ring;
 mod setup;
+mod slurm;
 mod soak;
 mod suites;
 mod tidy;
@@ -64,6 +65,9 @@ enum Command {
     Dist(dist::Arguments),
     /// Run a long matrix or stress test; writes a dated report under target/soak/.
     Soak(soak::Arguments),
+    /// What Slurm's tasks run first: over the ROCr in that folder, become the program.
+    #[command(hide = true)]
+    Task(slurm::TaskArguments),
 }
 
 fn main() -> ExitCode {
@@ -78,6 +82,7 @@ fn main() -> ExitCode {
         Command::Docs => docs::run(),
         Command::Dist(arguments) => dist::run(&arguments),
         Command::Soak(arguments) => soak::run(&arguments),
+        Command::Task(arguments) => slurm::task(&arguments),
     };
     match result {
         Ok(code) => code,

@@ -115,17 +115,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Installs missing Debian packages where this user may, else says which command would.
+/// Installs the bench's Debian packages.
 pub fn packages() -> Result<()> {
-    let mut missing: Vec<&str> = PACKAGES
+    let pip = Command::new("python3").args(["-m", "pip", "--version"]).output();
+    let pip = pip.is_ok_and(|output| output.status.success());
+    // What is there has a file that exists.
+    let witness = if pip { "/" } else { "" };
+    install(&[&PACKAGES[..], &[("python3-pip", witness)]].concat())
+}
+
+/// Installs those of the Debian packages whose file is missing where this user may, else says which command would.
+pub fn install(packages: &[(&str, &str)]) -> Result<()> {
+    let missing: Vec<&str> = packages
         .iter()
         .filter(|(_, witness)| !Path::new(witness).exists())
         .map(|(package, _)| *package)
         .collect();
-    let pip = Command::new("python3").args(["-m", "pip", "--version"]).output();
-    if !pip.is_ok_and(|output| output.status.success()) {
-        missing.push("python3-pip");
-    }
     if missing.is_empty() {
         return Ok(());
     }
