@@ -3,7 +3,7 @@
 # A Slurm of one node on loopback (slurmctld, slurmd, munged; Debian's packages), without systemd and without installing
 # anything: state, logs, key and sockets are in DIR. The node has two GPUs for --gres; they are device files that Slurm only
 # counts, since all that it does with them is to set CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES.
-# With PID, everything stops by itself when that process is gone. `down` ends jobs, then daemons.
+# With PID, everything stops by itself when that process is gone, and DIR is removed. `down` ends jobs, then daemons.
 set -eu
 usage() { sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"; exit 2; }
 case ${1:-} in up | down) ;; *) usage ;; esac
@@ -115,7 +115,7 @@ up)
     # A port taken between the look and the start, or a slow machine: another try with other ports.
     if start; then
       if [ -n "${3:-}" ]; then
-        setsid bash -c 'tail --pid="$1" -f /dev/null; exec bash "$2" down "$3"' watch "$3" "$(realpath "$0")" "$D" \
+        setsid bash -c 'tail --pid="$1" -f /dev/null; bash "$2" down "$3"; rm -rf "$3"' watch "$3" "$(realpath "$0")" "$D" \
           < /dev/null > /dev/null 2>&1 &
       fi
       exit 0

@@ -82,6 +82,12 @@ macro_rules! functions {
                 })
             }
 
+            /// The functions of the optional set that this library lacks, each with the release that brought it.
+            pub fn missing(&self) -> Vec<(&'static str, &'static str)> {
+                let present = [$(self.$opt.is_some()),*];
+                OPTIONAL.iter().zip(present).filter(|(_, present)| !present).map(|(entry, _)| *entry).collect()
+            }
+
             $(
                 #[doc = concat!("`", stringify!($name), "`.")]
                 ///

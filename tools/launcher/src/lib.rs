@@ -19,6 +19,8 @@ pub use vgpu::{Bar, VirtualGpu};
 pub struct Environment {
     /// Regauge's libraries in front of everything else.
     pub libraries: Option<Libraries>,
+    /// Preload the libraries as well, for programs with an RPATH of their own.
+    pub preload: bool,
     /// A virtual GPU preloaded into the program and its children.
     pub vgpu: Option<VirtualGpu>,
     /// A ROCr installation laid over the machine's library folder for the program and its children.
@@ -35,6 +37,9 @@ impl Environment {
         let mut preload = PathList::from_environment("LD_PRELOAD", ':');
         if let Some(libraries) = &self.libraries {
             library_path.push_front(libraries.directory());
+            if self.preload {
+                libraries.files().iter().rev().for_each(|file| preload.push_front(file));
+            }
         }
         if let Some(vgpu) = &self.vgpu {
             preload.push_front(vgpu.preload());

@@ -34,6 +34,11 @@ impl Libraries {
         Ok(Self { directory })
     }
 
+    /// The libraries.
+    pub fn files(&self) -> [PathBuf; 3] {
+        SONAMES.map(|soname| self.directory.join(soname))
+    }
+
     /// The folder.
     pub fn directory(&self) -> &Path {
         &self.directory

@@ -126,22 +126,20 @@ pub fn command(arguments: &exec::Arguments, environment: Environment, launcher: 
         vgpu,
         rocr,
         variables,
+        ..
     } = environment;
     let mut outer = Environment {
         libraries: libraries.clone().filter(|_| options.load == Load::Path),
         vgpu,
-        rocr: None,
         variables,
+        ..Environment::default()
     };
     let inherited = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let mut preload: Vec<OsString> = Vec::new();
     preload.extend(outer.vgpu.as_ref().map(|vgpu| vgpu.preload().into()));
     if options.load != Load::Path {
-        let sonames = launcher::libraries::SONAMES.iter();
-        preload.extend(libraries.iter().flat_map(|libraries| {
-            let directory = libraries.directory();
-            sonames.clone().map(|soname| directory.join(soname).into_os_string())
-        }));
+        let files = libraries.iter().flat_map(launcher::Libraries::files);
+        preload.extend(files.map(PathBuf::into_os_string));
     }
     preload.extend((!inherited.is_empty()).then_some(inherited));
     let preload = preload.join(std::ffi::OsStr::new(":"));

@@ -11,7 +11,9 @@ use crate::dist_suite::Unpacked;
 use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
-use crate::{Result, bench, conformance, demo, docs, gtl, hsa_programs, process, programs, tidy};
+use crate::{
+    Result, bench, conformance, demo, docs, gtl, hsa_programs, preload, process, programs, slurm_suite, tidy,
+};
 
 /// Options of `test`.
 #[derive(clap::Args)]
@@ -47,6 +49,10 @@ enum Suite {
     Dist,
     /// Machines without a device or without ROCr; programs that never call CUDA.
     Absent,
+    /// LD_PRELOAD of the libraries into programs that never call CUDA.
+    Preload,
+    /// The ring exchange under Slurm.
+    Srun,
 }
 
 /// Counts cases and prints them.
@@ -101,6 +107,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Suite::Link => gtl::run(&mut |name, outcome| tally.case(name, outcome)),
             Suite::Dist => archive(&mut tally),
             Suite::Absent => absent(&mut tally),
+            Suite::Preload => preload::run(|name, outcome| tally.case(name, outcome)),
+            Suite::Srun => slurm_suite::run(|name, outcome| tally.case(name, outcome)),
         };
         if let Err(error) = result {
             tally.case(format!("suite {suite:?}"), Err(error));
