@@ -33,7 +33,10 @@ pub fn visibility(variable: impl Fn(&str) -> Option<String>) -> Vec<Advice> {
     for (name, value) in [("CUDA_VISIBLE_DEVICES", &cuda), ("ROCR_VISIBLE_DEVICES", &rocr)] {
         if value.as_deref().is_some_and(|value| value.is_empty() || value == "-1") {
             all.push(advice(
-                format!("{name} is set to {:?}, which hides every GPU", value.as_deref().unwrap_or_default()),
+                format!(
+                    "{name} is set to {:?}, which hides every GPU",
+                    value.as_deref().unwrap_or_default()
+                ),
                 format!("unset {name}, or ask the batch system for a GPU"),
             ));
         }
@@ -74,7 +77,10 @@ pub fn foreign_libraries(path: &OsStr, ours: &Libraries) -> Vec<Advice> {
             if file.exists() && !file.canonicalize().is_ok_and(|real| real.starts_with(ours.directory())) {
                 all.push(advice(
                     format!("{} comes before Regauge's on LD_LIBRARY_PATH", file.display()),
-                    format!("put {} in front, or start programs by `regauge run`", ours.directory().display()),
+                    format!(
+                        "put {} in front, or start programs by `regauge run`",
+                        ours.directory().display()
+                    ),
                 ));
             }
         }
@@ -89,9 +95,14 @@ fn is_ours(folder: &Path, ours: &Libraries) -> bool {
 /// Folders of a library path with another ROCr or HIP than the first such folder: two ROCms in one process do not work.
 pub fn two_rocms(path: &OsStr) -> Vec<Advice> {
     let rocm = |folder: &PathBuf| {
-        ["libhsa-runtime64.so.1", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so.7"]
-            .iter()
-            .any(|name| folder.join(name).exists())
+        [
+            "libhsa-runtime64.so.1",
+            "libamdhip64.so.6",
+            "libamdhip64.so.5",
+            "libamdhip64.so.7",
+        ]
+        .iter()
+        .any(|name| folder.join(name).exists())
     };
     let mut folders: Vec<PathBuf> = std::env::split_paths(path)
         .filter(rocm)
@@ -100,7 +111,11 @@ pub fn two_rocms(path: &OsStr) -> Vec<Advice> {
     folders.dedup();
     match &folders[..] {
         [first, second, ..] => vec![advice(
-            format!("LD_LIBRARY_PATH has two ROCms, {} and {}", first.display(), second.display()),
+            format!(
+                "LD_LIBRARY_PATH has two ROCms, {} and {}",
+                first.display(),
+                second.display()
+            ),
             "keep one of them: unload a rocm module",
         )],
         _ => Vec::new(),
@@ -148,7 +163,10 @@ fn listed(list: &str, ours: &Libraries) -> Vec<Advice> {
                 format!("the program needs {name}, and neither Regauge nor the library path has it"),
                 "Regauge stands in for the runtimes whose names are in its folder; build the program with that CUDA version",
             ));
-        } else if !Path::new(path).canonicalize().is_ok_and(|real| real.starts_with(ours.directory())) {
+        } else if !Path::new(path)
+            .canonicalize()
+            .is_ok_and(|real| real.starts_with(ours.directory()))
+        {
             all.push(advice(
                 format!("the program's own path (DT_RPATH) or LD_PRELOAD loads {path} instead of Regauge's {name}"),
                 "use `regauge run --preload`, or remove that library from its path (patchelf --remove-rpath)",
@@ -163,7 +181,12 @@ mod tests {
     use super::*;
 
     fn texts(pairs: &[(&str, &str)]) -> Vec<String> {
-        let find = |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        let find = |name: &str| {
+            pairs
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| (*value).to_owned())
+        };
         visibility(find).into_iter().map(|advice| advice.text).collect()
     }
 
@@ -181,7 +204,10 @@ mod tests {
     #[test]
     fn conflicting_variables_are_named() {
         let different = texts(&[("CUDA_VISIBLE_DEVICES", "1"), ("ROCR_VISIBLE_DEVICES", "2,3")]);
-        assert!(different.len() == 1 && different[0].contains("ROCR_VISIBLE_DEVICES=2,3"), "{different:?}");
+        assert!(
+            different.len() == 1 && different[0].contains("ROCR_VISIBLE_DEVICES=2,3"),
+            "{different:?}"
+        );
         assert!(texts(&[("CUDA_VISIBLE_DEVICES", "")])[0].contains("hides every GPU"));
         assert!(texts(&[("HIP_VISIBLE_DEVICES", "0")])[0].contains("HIP programs only"));
     }

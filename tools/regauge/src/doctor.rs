@@ -82,12 +82,16 @@ impl Report {
 
     fn warnings(&mut self, check: &'static str, all: Vec<Advice>) -> bool {
         let any = !all.is_empty();
-        all.into_iter().for_each(|advice| self.warning(check, advice.text, advice.cure));
+        all.into_iter()
+            .for_each(|advice| self.warning(check, advice.text, advice.cure));
         any
     }
 
     fn count(&self, verdict: Verdict) -> usize {
-        self.findings.iter().filter(|finding| finding.verdict == verdict).count()
+        self.findings
+            .iter()
+            .filter(|finding| finding.verdict == verdict)
+            .count()
     }
 
     fn print(&self) {
@@ -128,7 +132,10 @@ fn examine(arguments: &Arguments) -> Report {
     let mut report = Report::default();
     let libraries = match crate::libraries(arguments.libraries.as_deref()) {
         Ok(libraries) => {
-            report.ok("libraries", format!("Regauge's are in {}", libraries.directory().display()));
+            report.ok(
+                "libraries",
+                format!("Regauge's are in {}", libraries.directory().display()),
+            );
             Some(libraries)
         }
         Err(error) => {
@@ -147,7 +154,11 @@ fn examine(arguments: &Arguments) -> Report {
             .iter()
             .filter_map(|name| Some(format!("{name}={}", std::env::var(name).ok()?)))
             .collect::<Vec<_>>();
-        let text = if set.is_empty() { "no variable hides a GPU".into() } else { set.join(", ") };
+        let text = if set.is_empty() {
+            "no variable hides a GPU".into()
+        } else {
+            set.join(", ")
+        };
         report.ok("visible devices", text);
     }
     if let Some(libraries) = &libraries {
@@ -165,6 +176,9 @@ fn conflicts(report: &mut Report, libraries: &Libraries) {
     let mut found = advice::foreign_libraries(&path, libraries);
     found.extend(advice::two_rocms(&path));
     if !report.warnings("library path", found) {
-        report.ok("library path", "no other CUDA library comes before Regauge's, and no second ROCm");
+        report.ok(
+            "library path",
+            "no other CUDA library comes before Regauge's, and no second ROCm",
+        );
     }
 }

@@ -20,7 +20,8 @@ pub fn interpreter(program: &Path) -> Option<PathBuf> {
     let count = u64::from(u16::from_le_bytes([header[56], header[57]]));
     for index in 0..count {
         let mut segment = [0u8; 56];
-        file.read_exact_at(&mut segment, table.checked_add(index * size)?).ok()?;
+        file.read_exact_at(&mut segment, table.checked_add(index * size)?)
+            .ok()?;
         if segment[..4] == PT_INTERP.to_le_bytes() {
             let offset = u64::from_le_bytes(segment[8..16].try_into().ok()?);
             let length = u64::from_le_bytes(segment[32..40].try_into().ok()?).min(4096);

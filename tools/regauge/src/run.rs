@@ -88,7 +88,9 @@ fn start(arguments: &Arguments, libraries: Libraries) -> std::io::Result<ExitCod
 fn check(name: &OsStr, environment: &Environment, libraries: &Libraries) {
     let mut all = advice::visibility(|name| std::env::var(name).ok());
     if let Some(program) = find_program(name) {
-        all.extend(advice::program(&program, libraries, |loader| environment.command(loader)));
+        all.extend(advice::program(&program, libraries, |loader| {
+            environment.command(loader)
+        }));
     }
     for advice in all {
         eprintln!("regauge: warning: {}; {}", advice.text, advice.cure);
@@ -152,7 +154,11 @@ mod tests {
 
     #[test]
     fn a_shell_reads_the_lines_back() {
-        let script = format!("X=/old; {}printf %s \"$X\"; unset X; {}printf %s \" $X\"", line("X", "/a b'c"), line("X", "/n"));
+        let script = format!(
+            "X=/old; {}printf %s \"$X\"; unset X; {}printf %s \" $X\"",
+            line("X", "/a b'c"),
+            line("X", "/n")
+        );
         let output = Command::new("sh").args(["-c", &script]).output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "/a b'c:/old /n");
     }

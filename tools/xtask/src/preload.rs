@@ -35,7 +35,10 @@ pub fn list() -> OsString {
 pub fn run(mut case: impl FnMut(String, Result<String>)) -> Result<()> {
     let scratch = bench::Scratch::new("preload")?;
     let source = scratch.path().join("hello.c");
-    std::fs::write(&source, "int puts(const char *);\nint main(void) { return puts(\"hello\") < 0; }\n")?;
+    std::fs::write(
+        &source,
+        "int puts(const char *);\nint main(void) { return puts(\"hello\") < 0; }\n",
+    )?;
     let object = scratch.path().join("hello.o").into_os_string();
     let words = |text: &str| text.split_whitespace().map(OsString::from).collect::<Vec<_>>();
     let mut inspect = words("python3 -c");
@@ -43,7 +46,9 @@ pub fn run(mut case: impl FnMut(String, Result<String>)) -> Result<()> {
     let mut threads = words("python3 -c");
     threads.push("import subprocess, threading; t = threading.Thread(target=lambda: print(subprocess.run(['echo', 'child'], capture_output=True))); t.start(); t.join()".into());
     let mut shell = words("bash -c");
-    shell.push("trap 'echo trapped' USR1; kill -USR1 $$; (exit 3); echo $?; ls /dev/null | cat; ulimit -a; exit 7".into());
+    shell.push(
+        "trap 'echo trapped' USR1; kill -USR1 $$; (exit 3); echo $?; ls /dev/null | cat; ulimit -a; exit 7".into(),
+    );
     let mut compile = words("gcc -O2 -c -o");
     compile.push(object);
     compile.push(source.into());
@@ -66,7 +71,9 @@ pub fn run(mut case: impl FnMut(String, Result<String>)) -> Result<()> {
     for command in &commands {
         let name = format!(
             "preloaded into {}: nothing changes",
-            command[..command.len().min(2)].join(std::ffi::OsStr::new(" ")).to_string_lossy()
+            command[..command.len().min(2)]
+                .join(std::ffi::OsStr::new(" "))
+                .to_string_lossy()
         );
         case(name, unchanged(|| plain(command)));
     }
@@ -128,7 +135,10 @@ fn unchanged(command: impl Fn() -> Command) -> Result<String> {
 /// Resident KiB of `/bin/cat`, waiting, with that preload.
 pub fn resident(preload: Option<&Path>) -> Result<i64> {
     let mut command = Command::new("/bin/cat");
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).env_remove("LD_PRELOAD");
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .env_remove("LD_PRELOAD");
     if let Some(preload) = preload {
         command.env("LD_PRELOAD", preload);
     }
@@ -159,5 +169,9 @@ fn memory() -> Result<String> {
     let with = resident(Some(Path::new(&list())))?;
     let nvidia = resident(Some(&setup::nvcc()?.join("lib64/libcudart.so.12")))?;
     let text = format!("{without} KiB without, {with} with all libraries, {nvidia} with NVIDIA's cudart");
-    if with - without <= 2048 { Ok(text) } else { Err(text.into()) }
+    if with - without <= 2048 {
+        Ok(text)
+    } else {
+        Err(text.into())
+    }
 }

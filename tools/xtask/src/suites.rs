@@ -11,9 +11,7 @@ use crate::dist_suite::Unpacked;
 use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
-use crate::{
-    Result, bench, conformance, demo, docs, gtl, hsa_programs, preload, process, programs, slurm_suite, tidy,
-};
+use crate::{Result, bench, conformance, demo, docs, gtl, hsa_programs, preload, process, programs, slurm_suite, tidy};
 
 /// Options of `test`.
 #[derive(clap::Args)]

@@ -32,7 +32,11 @@ pub fn check(report: &mut Report, libraries: &Libraries, gpus: usize) {
     match count {
         Ok(count) if count > 0 => report.ok(CHECK, format!("{count} devices (ROCr shows {gpus} GPUs)")),
         Ok(_) => report.problem(CHECK, "CUDA sees no device", "see what CUDA_VISIBLE_DEVICES says"),
-        Err(why) => report.problem(CHECK, why, "set REGAUGE_LOG=info for more; a device list may name a GPU twice"),
+        Err(why) => report.problem(
+            CHECK,
+            why,
+            "set REGAUGE_LOG=info for more; a device list may name a GPU twice",
+        ),
     }
 }
 
@@ -44,7 +48,9 @@ fn devices(library: &Library) -> Result<c_int, String> {
     // SAFETY: the signatures are those of cuda.h; the result lives through the call.
     let (init, counted) = unsafe {
         let init = library.get::<Init>(b"cuInit\0").map_err(|error| error.to_string())?;
-        let get = library.get::<Count>(b"cuDeviceGetCount\0").map_err(|error| error.to_string())?;
+        let get = library
+            .get::<Count>(b"cuDeviceGetCount\0")
+            .map_err(|error| error.to_string())?;
         (init(0), get(&raw mut count))
     };
     match (init, counted) {

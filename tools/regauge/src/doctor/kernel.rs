@@ -66,7 +66,11 @@ fn explain(report: &mut Report, path: &Path, error: &io::Error) {
                 ),
             );
         }
-        _ => report.problem(CHECK, format!("{file}: {error}"), "see the kernel's log (dmesg | grep -i -e kfd -e amdgpu)"),
+        _ => report.problem(
+            CHECK,
+            format!("{file}: {error}"),
+            "see the kernel's log (dmesg | grep -i -e kfd -e amdgpu)",
+        ),
     }
 }
 

@@ -35,7 +35,10 @@ pub fn check(report: &mut Report, driver: bool) -> Option<Vec<String>> {
             .map(|(name, since)| format!("{name} (ROCm {since})"))
             .collect::<Vec<_>>()
             .join(", ");
-        report.ok(CHECK, format!("{path}; it has all that is needed, and lacks the optional {list}"));
+        report.ok(
+            CHECK,
+            format!("{path}; it has all that is needed, and lacks the optional {list}"),
+        );
     }
     // SAFETY: hsa_init has no preconditions.
     let status = unsafe { functions.hsa_init() };
@@ -61,7 +64,10 @@ fn version(functions: &Functions) -> String {
         let status = unsafe { functions.hsa_system_get_info(attribute, (&raw mut value).cast()) };
         (status == HSA_STATUS_SUCCESS).then_some(value)
     };
-    let mut text = match (number(HSA_SYSTEM_INFO_VERSION_MAJOR), number(HSA_SYSTEM_INFO_VERSION_MINOR)) {
+    let mut text = match (
+        number(HSA_SYSTEM_INFO_VERSION_MAJOR),
+        number(HSA_SYSTEM_INFO_VERSION_MINOR),
+    ) {
         (Some(major), Some(minor)) => format!("HSA {major}.{minor}"),
         _ => "HSA of an unknown version".into(),
     };
@@ -95,8 +101,12 @@ fn gpus(functions: &Functions) -> Vec<String> {
         let (mut kind, mut name) = (0u32, [0u8; 64]);
         // SAFETY: the attributes are a 32-bit number and 64 characters.
         let known = unsafe {
-            let kind = search.functions.hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, (&raw mut kind).cast());
-            let name = search.functions.hsa_agent_get_info(agent, HSA_AGENT_INFO_NAME, name.as_mut_ptr().cast());
+            let kind = search
+                .functions
+                .hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, (&raw mut kind).cast());
+            let name = search
+                .functions
+                .hsa_agent_get_info(agent, HSA_AGENT_INFO_NAME, name.as_mut_ptr().cast());
             kind == HSA_STATUS_SUCCESS && name == HSA_STATUS_SUCCESS
         };
         if known && kind == HSA_DEVICE_TYPE_GPU {
@@ -111,7 +121,11 @@ fn gpus(functions: &Functions) -> Vec<String> {
     };
     // SAFETY: the callback has the right type, its data lives through the call; ROCr is initialised.
     let status = unsafe { functions.hsa_iterate_agents(collect, (&raw mut search).cast()) };
-    if status == HSA_STATUS_SUCCESS { search.names } else { Vec::new() }
+    if status == HSA_STATUS_SUCCESS {
+        search.names
+    } else {
+        Vec::new()
+    }
 }
 
 fn devices(report: &mut Report, gpus: &[String]) {

@@ -71,7 +71,10 @@ pub fn check(report: &mut Report, libraries: &Libraries, gpus: &[String]) {
             ),
             Err(error) => report.problem(
                 CHECK,
-                format!("a kernel cannot be compiled for {target:?}: {}", first_line(&error.to_string())),
+                format!(
+                    "a kernel cannot be compiled for {target:?}: {}",
+                    first_line(&error.to_string())
+                ),
                 format!("try by hand: {} --help", worker.display()),
             ),
         }
@@ -106,7 +109,11 @@ pub fn cache(report: &mut Report) {
         Ok(_) => None,
     };
     if let Some(problem) = problem {
-        report.warning(CHECK, format!("{problem}: kernels are translated anew in every run"), cure);
+        report.warning(
+            CHECK,
+            format!("{problem}: kernels are translated anew in every run"),
+            cure,
+        );
     } else if let Some(kind) = network_file_system(existing) {
         report.warning(
             CHECK,
