@@ -38,7 +38,11 @@ impl Environment {
         if let Some(libraries) = &self.libraries {
             library_path.push_front(libraries.directory());
             if self.preload {
-                libraries.files().iter().rev().for_each(|file| preload.push_front(file));
+                libraries
+                    .preloads()
+                    .iter()
+                    .rev()
+                    .for_each(|file| preload.push_front(file));
             }
         }
         if let Some(vgpu) = &self.vgpu {

@@ -12,6 +12,9 @@ pub const SONAMES: [&str; 5] = [
     "libcudart.so.13",
 ];
 
+/// Those that LD_PRELOAD takes: one runtime, since what is looked up by name alone must find one answer.
+pub const PRELOADED: [&str; 3] = ["libcudart.so.12", "libcuda.so.1", "libnvidia-ml.so.1"];
+
 /// A folder that holds all of Regauge's libraries under their SONAMEs.
 #[derive(Clone, Debug)]
 pub struct Libraries {
@@ -34,9 +37,14 @@ impl Libraries {
         Ok(Self { directory })
     }
 
-    /// The libraries.
-    pub fn files(&self) -> [PathBuf; 3] {
+    /// All libraries.
+    pub fn files(&self) -> [PathBuf; SONAMES.len()] {
         SONAMES.map(|soname| self.directory.join(soname))
+    }
+
+    /// Those to preload: the runtimes of other CUDA versions are found by their names where a program needs one.
+    pub fn preloads(&self) -> [PathBuf; PRELOADED.len()] {
+        PRELOADED.map(|soname| self.directory.join(soname))
     }
 
     /// The folder.

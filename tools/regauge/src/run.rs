@@ -135,7 +135,7 @@ fn environment(arguments: &Arguments, libraries: Libraries) -> std::io::Result<E
 fn exports(libraries: &Libraries, preload: bool) -> String {
     let mut text = line("LD_LIBRARY_PATH", &libraries.directory().to_string_lossy());
     if preload {
-        let files = libraries.files().map(|file| file.to_string_lossy().into_owned());
+        let files = libraries.preloads().map(|file| file.to_string_lossy().into_owned());
         text.push_str(&line("LD_PRELOAD", &files.join(":")));
     }
     text

@@ -27,7 +27,7 @@ print("files", sorted({line.split(None, 5)[5].strip() for line in open("/proc/se
 /// The value for LD_PRELOAD: all libraries.
 pub fn list() -> OsString {
     let release = bench::release();
-    let paths = launcher::libraries::SONAMES.map(|soname| release.join(soname).into_os_string());
+    let paths = launcher::libraries::PRELOADED.map(|soname| release.join(soname).into_os_string());
     paths.join(std::ffi::OsStr::new(":"))
 }
 

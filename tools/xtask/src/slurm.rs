@@ -138,7 +138,7 @@ pub fn command(arguments: &exec::Arguments, environment: Environment, launcher: 
     let mut preload: Vec<OsString> = Vec::new();
     preload.extend(outer.vgpu.as_ref().map(|vgpu| vgpu.preload().into()));
     if options.load != Load::Path {
-        let files = libraries.iter().flat_map(launcher::Libraries::files);
+        let files = libraries.iter().flat_map(launcher::Libraries::preloads);
         preload.extend(files.map(PathBuf::into_os_string));
     }
     preload.extend((!inherited.is_empty()).then_some(inherited));
