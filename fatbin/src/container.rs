@@ -134,9 +134,15 @@ pub fn entries(bytes: &[u8]) -> Result<Entries<'_>, Error> {
     })
 }
 
-impl<'b> Entries<'b> {
-    fn read(&mut self) -> Result<Entry<'b>, Error> {
-        let rest = self.rest;
+impl<'b> Entry<'b> {
+    /// The entry that `bytes` begins with, which may end before its payload does, and the sizes of its header and of its
+    /// payload: for tools that step through a large file without reading payloads. Where the payload ends past `bytes`,
+    /// the entry has none.
+    pub fn header(bytes: &'b [u8]) -> Result<(Self, usize, usize), Error> {
+        Self::read(bytes, false)
+    }
+
+    fn read(rest: &'b [u8], whole: bool) -> Result<(Self, usize, usize), Error> {
         let fixed = rest.get(..ENTRY_SIZE).ok_or(Error::Truncated)?;
         let u32 = |at| u32_at(fixed, at).ok_or(Error::Truncated);
         let u64 = |at| u64_at(fixed, at).ok_or(Error::Truncated);
@@ -148,7 +154,11 @@ impl<'b> Entries<'b> {
         let header = rest.get(..header_size).ok_or(Error::Truncated)?;
         let payload_size = usize::try_from(u64(8)?).map_err(|_| Error::TooLarge)?;
         let end = header_size.checked_add(payload_size).ok_or(Error::TooLarge)?;
-        let stored = rest.get(header_size..end).ok_or(Error::Truncated)?;
+        let stored = match rest.get(header_size..end) {
+            Some(stored) => stored,
+            None if whole => return Err(Error::Truncated),
+            None => &[],
+        };
 
         let part = |offset: u32, length: u32| {
             let start = offset as usize;
@@ -166,7 +176,7 @@ impl<'b> Entries<'b> {
             (1.., Some(offset), Some(length)) => part(offset, length),
             _ => &[],
         };
-        let entry = Entry {
+        let entry = Self {
             kind: match u16(0)? {
                 1 => Kind::Ptx,
                 2 => Kind::Cubin,
@@ -183,7 +193,14 @@ impl<'b> Entries<'b> {
             compressed_size: u32(16)?,
             uncompressed_size: u64(56)?,
         };
-        self.rest = &rest[end..];
+        Ok((entry, header_size, payload_size))
+    }
+}
+
+impl<'b> Entries<'b> {
+    fn read(&mut self) -> Result<Entry<'b>, Error> {
+        let (entry, header_size, payload_size) = Entry::read(self.rest, true)?;
+        self.rest = &self.rest[header_size + payload_size..];
         Ok(entry)
     }
 }

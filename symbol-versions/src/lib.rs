@@ -23,5 +23,6 @@ pub mod procaddr;
 pub mod render;
 pub mod sources;
 mod table;
+pub mod tested;
 
 pub use table::{Answer, Class, Library, Status, Symbol, Table};

@@ -26,6 +26,19 @@ pub struct Comparison {
     pub broken_groups: Vec<String>,
     /// The differences, one a paragraph, for the log.
     pub details: String,
+    /// The same by call, as the program's source names it.
+    pub calls: BTreeMap<String, Calls>,
+}
+
+/// How the records of one call compare.
+#[derive(Debug, Default)]
+pub struct Calls {
+    /// Recorded calls.
+    pub records: u32,
+    /// Those whose answer agrees.
+    pub agree: u32,
+    /// Those whose answer agrees and is success.
+    pub successes: u32,
 }
 
 impl Comparison {
@@ -127,6 +140,9 @@ pub fn compare(recorded: &Path, ours: &Path) -> Result<Comparison> {
     let ours: HashMap<Key, Value> = load(ours)?.into_iter().collect();
     let mut comparison = Comparison::default();
     for (key, want) in &recorded {
+        let call = want.get("call").and_then(Value::as_str).unwrap_or("").to_owned();
+        let calls = comparison.calls.entry(call).or_default();
+        calls.records += 1;
         let Some(got) = ours.get(key) else {
             comparison.missing += 1;
             let _ = writeln!(comparison.details, "missing: {} #{}\n", key.0, key.1);
@@ -139,6 +155,8 @@ pub fn compare(recorded: &Path, ours: &Path) -> Result<Comparison> {
             .all(|field| want.get(field) == got.get(field));
         if same || (result(want) == "SIGSEGV" && refused) {
             comparison.agree += 1;
+            calls.agree += 1;
+            calls.successes += u32::from(matches!(result(want).as_str(), "cudaSuccess" | "CUDA_SUCCESS"));
         } else {
             comparison.differ += 1;
             if key.0.contains("<process>") {
@@ -172,5 +190,7 @@ mod tests {
         std::fs::write(&b, [line("f", "X"), line("f", "W"), line("h", "ERROR")].concat()).unwrap();
         let comparison = compare(&a, &b).unwrap();
         assert_eq!((comparison.agree, comparison.differ, comparison.missing), (2, 1, 1));
+        assert_eq!((comparison.calls["f"].records, comparison.calls["f"].agree), (2, 1));
+        assert_eq!(comparison.calls["f"].successes, 0);
     }
 }

@@ -3,6 +3,7 @@
 //! `cargo xtask demo` and `cargo xtask test` are what the README promises; the rest are the pieces they are made of, for
 //! everyone who works on Regauge.
 
+mod audit;
 mod bench;
 mod conformance;
 mod counters;
@@ -24,6 +25,7 @@ mod slurm;
 mod slurm_suite;
 mod soak;
 mod suites;
+mod tested;
 mod tidy;
 
 use std::process::ExitCode;
@@ -70,6 +72,8 @@ enum Command {
     /// What Slurm's tasks run first: over the ROCr in that folder, become the program.
     #[command(hide = true)]
     Task(slurm::TaskArguments),
+    /// Write the table of symbols that data-checking tests exercised, after `test conformance`.
+    Tested(tested::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         Command::Dist(arguments) => dist::run(&arguments),
         Command::Soak(arguments) => soak::run(&arguments),
         Command::Task(arguments) => slurm::task(&arguments),
+        Command::Tested(arguments) => tested::run(&arguments),
     };
     match result {
         Ok(code) => code,

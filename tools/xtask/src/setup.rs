@@ -190,6 +190,18 @@ pub const PRODUCTS: &[&str] = &[
     "kernels-ptx-translate",
 ];
 
+/// NVIDIA's packages for symbol-audit to read; `large`: those that CI does not fetch.
+pub fn audit_packages(large: bool) -> Result<PathBuf> {
+    let (folder, arguments): (_, &[&str]) = if large {
+        ("audit-large", &["all"])
+    } else {
+        ("audit", &[])
+    };
+    let directory = bench::downloads().join(folder);
+    fetch("packages to audit", &directory, "get-audit-packages.sh", arguments)?;
+    Ok(directory)
+}
+
 /// Builds the libraries, the virtual GPU and the worker in release mode.
 pub fn build() -> Result<()> {
     process::must(&mut cargo_build(PRODUCTS))

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::exec::BarMode;
 use crate::ring::{Configuration, Path};
 use crate::setup::{self, Rocr};
-use crate::{Result, bench, demo};
+use crate::{Result, audit, bench, demo};
 
 /// Options of `soak`.
 #[derive(clap::Args)]
@@ -27,6 +27,8 @@ enum Name {
     RingMatrix,
     /// Ring exchange, many rounds: leaks, hangs, lost completions.
     RingRepeat,
+    /// symbol-audit on NVIDIA's large packages (NCCL, NVSHMEM, cuBLAS), against `readelf`.
+    AuditPackages,
 }
 
 /// Runs the command.
@@ -39,6 +41,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         capture("git", &["log", "-1", "--oneline"])?
     );
     let mut failures = 0;
+    if arguments.name == Name::AuditPackages {
+        for (name, outcome) in audit::packages(&audit::large()?)? {
+            let line = match outcome {
+                Ok(text) => format!("ok      {name}: {text}"),
+                Err(error) => {
+                    failures += 1;
+                    format!("FAILED  {name}: {error}")
+                }
+            };
+            println!("{line}");
+            let _ = writeln!(report, "{line}");
+        }
+    }
     for _ in 0..arguments.repeat {
         for configuration in configurations(arguments.name) {
             let start = Instant::now();
@@ -100,6 +115,7 @@ fn configurations(name: Name) -> Vec<Configuration> {
                 }
             }
         }
+        Name::AuditPackages => {}
         Name::RingRepeat => {
             for rocr in [Rocr::V612, Rocr::V523] {
                 let arguments = ["--rounds", "200", "--bytes", "4M"].map(String::from).to_vec();

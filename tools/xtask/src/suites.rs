@@ -11,7 +11,9 @@ use crate::dist_suite::Unpacked;
 use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
-use crate::{Result, bench, conformance, demo, docs, gtl, hsa_programs, preload, process, programs, slurm_suite, tidy};
+use crate::{
+    Result, audit, bench, conformance, demo, docs, gtl, hsa_programs, preload, process, programs, slurm_suite, tidy,
+};
 
 /// Options of `test`.
 #[derive(clap::Args)]
@@ -45,6 +47,8 @@ enum Suite {
     Link,
     /// The archive of `cargo xtask dist`, unpacked and used from a clean folder.
     Dist,
+    /// symbol-audit on NVIDIA's packages, against `readelf`.
+    Audit,
     /// Machines without a device or without ROCr; programs that never call CUDA.
     Absent,
     /// LD_PRELOAD of the libraries into programs that never call CUDA.
@@ -104,6 +108,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Suite::Ring => ring_exchange(&mut tally),
             Suite::Link => gtl::run(&mut |name, outcome| tally.case(name, outcome)),
             Suite::Dist => archive(&mut tally),
+            Suite::Audit => audit_packages(&mut tally),
             Suite::Absent => absent(&mut tally),
             Suite::Preload => preload::run(|name, outcome| tally.case(name, outcome)),
             Suite::Srun => slurm_suite::run(|name, outcome| tally.case(name, outcome)),
@@ -455,6 +460,13 @@ fn archive(tally: &mut Tally) -> Result<()> {
     tally.case("a CUDA program of nvcc's runs", unpacked.cuda_program());
     tally.case("the Tcl module names the archive's folders", unpacked.tcl_module());
     tally.case("the Lmod module names the archive's folders", unpacked.lua_module());
+    Ok(())
+}
+
+fn audit_packages(tally: &mut Tally) -> Result<()> {
+    for (name, outcome) in audit::packages(&audit::small()?)? {
+        tally.case(name, outcome);
+    }
     Ok(())
 }
 
