@@ -155,7 +155,10 @@ impl Runtime {
         arguments.command.extend([version.clone().into(), version.into()]);
         arguments.variables.push("LD_BIND_NOW=1".into());
         let scratch = bench::Scratch::new("gtl")?;
-        let outcome = process::run(&mut exec::command(&arguments, scratch.path())?, Duration::from_secs(180))?;
+        let outcome = process::run(
+            &mut exec::command(&arguments, scratch.path())?,
+            Duration::from_secs(180),
+        )?;
         if !outcome.success() {
             return Err(format!("{}:\n{}", outcome.ending(), outcome.tail(20)).into());
         }

@@ -324,10 +324,11 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 5] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 6] = [
     ("kernel_features", None),
     ("language", None),
     ("host_calls", None),
+    ("thread_stress", None),
     ("stream_order", None),
     // All streams share one hardware queue.
     ("stream_order", Some("REGAUGE_QUEUES=1")),
