@@ -16,13 +16,15 @@ pub struct Arguments {
 }
 
 /// Debian packages that the whole bench uses, and the program or file by which each is recognised.
-const PACKAGES: [(&str, &str); 12] = [
+const PACKAGES: [(&str, &str); 13] = [
     ("g++", "/usr/bin/g++"),
     ("unzip", "/usr/bin/unzip"),
     ("patchelf", "/usr/bin/patchelf"),
     ("openmpi-bin", "/usr/bin/mpirun"),
     ("libopenmpi-dev", "/usr/bin/mpicc"),
     ("binutils", "/usr/bin/readelf"),
+    // The names of the cards: without the list libdrm complains at every start.
+    ("libdrm-common", "/usr/share/libdrm/amdgpu.ids"),
     ("clang-19", "/usr/bin/clang-19"),
     ("lld-19", "/usr/bin/ld.lld-19"),
     // How users find the archive: pkg-config, and environment modules in Tcl and Lua.
