@@ -16,13 +16,15 @@ pub struct Arguments {
 }
 
 /// Debian packages that the whole bench uses, and the program or file by which each is recognised.
-const PACKAGES: [(&str, &str); 13] = [
+const PACKAGES: [(&str, &str); 14] = [
     ("g++", "/usr/bin/g++"),
     ("unzip", "/usr/bin/unzip"),
     ("patchelf", "/usr/bin/patchelf"),
     ("openmpi-bin", "/usr/bin/mpirun"),
     ("libopenmpi-dev", "/usr/bin/mpicc"),
     ("binutils", "/usr/bin/readelf"),
+    // rocminfo of ROCr 5.2.3 asks lsmod for the driver.
+    ("kmod", "/usr/bin/lsmod"),
     // The names of the cards: without the list libdrm complains at every start.
     ("libdrm-common", "/usr/share/libdrm/amdgpu.ids"),
     ("clang-19", "/usr/bin/clang-19"),
