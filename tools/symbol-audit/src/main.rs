@@ -12,6 +12,9 @@ use symbol_audit::kernels::Rule;
 use symbol_audit::provider::{OtherLibrary, Provider};
 use symbol_audit::{report, walk};
 
+// Programs that run on older systems start the older way.
+old_glibc::program!();
+
 const EXAMPLES: &str = "\
 Verdicts:
   works     there, and all tests against NVIDIA's recorded answers agree

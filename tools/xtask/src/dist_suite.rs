@@ -194,7 +194,8 @@ impl Unpacked {
         process::must(command.args(&flags))?;
         let output = self.runs(&program)?;
         let lib = self.lib().canonicalize()?;
-        for soname in launcher::libraries::SONAMES {
+        // A program of CUDA 12 maps no other major version's runtime.
+        for soname in ["libcudart.so.12", "libcuda.so.1", "libnvidia-ml.so.1"] {
             let line = output
                 .lines()
                 .filter_map(|line| line.strip_prefix("mapped "))
