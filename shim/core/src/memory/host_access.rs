@@ -53,7 +53,7 @@ pub fn close() {
 pub fn enter(address: u64, size: u64) {
     let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     blocks.insert(address, size);
-    if CLOSED.load(Ordering::Relaxed) || *config::HOST_ACCESS.get() == HostAccess::Never {
+    if closed() {
         protect(address, size, libc::PROT_NONE);
     }
 }
@@ -62,9 +62,14 @@ pub fn enter(address: u64, size: u64) {
 pub fn leave(address: u64) {
     let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(size) = blocks.remove(&address) else { return };
-    if CLOSED.load(Ordering::Relaxed) || *config::HOST_ACCESS.get() == HostAccess::Never {
+    if closed() {
         protect(address, size, libc::PROT_READ | libc::PROT_WRITE);
     }
+}
+
+/// Whether blocks are closed to the CPU: by the hooks that were found, or from the start.
+fn closed() -> bool {
+    CLOSED.load(Ordering::Relaxed) || *config::HOST_ACCESS.get() == HostAccess::Never
 }
 
 fn protect(address: u64, size: u64, protection: i32) {
