@@ -91,9 +91,12 @@ pub fn wait_any(completions: &[&Completion], timeout: Duration) {
     signal::wait_any(&signals, timeout);
 }
 
+/// Times on streams' own clocks ([`super::Stream::now`]) that a point lies behind: stream ids and times.
+pub type Marks = Vec<(u64, u64)>;
+
 /// A point in the order of one or several streams: everything before it has ended when all of these have.
 #[derive(Clone, Debug, Default)]
-pub struct Frontier(Vec<Arc<Completion>>);
+pub struct Frontier(Vec<Arc<Completion>>, Marks);
 
 impl Frontier {
     /// Adds a completion unless it is over or known.
@@ -114,6 +117,16 @@ impl Frontier {
     pub fn replace(&mut self, completion: Arc<Completion>) {
         self.0.clear();
         self.0.push(completion);
+    }
+
+    /// What the point lies behind, ended or not. Kept for points that streams wait for; a stream's own tail has none.
+    pub fn marks(&self) -> &Marks {
+        &self.1
+    }
+
+    /// Says what the point lies behind.
+    pub fn set_marks(&mut self, marks: Marks) {
+        self.1 = marks;
     }
 
     /// Everything before this point has ended.

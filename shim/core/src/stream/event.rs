@@ -126,9 +126,11 @@ impl Event {
                 time: None,
             }
         } else {
+            let marks = stream.mark();
             let marker = stream.timed_marker()?;
             let mut frontier = Frontier::default();
             frontier.replace(Arc::clone(&marker));
+            frontier.set_marks(marks);
             let agent = stream.device().agent;
             Record {
                 frontier,

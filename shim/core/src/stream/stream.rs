@@ -13,12 +13,12 @@
 //! [`Stream::enqueue`] is the one door that all operations pass.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use super::Shared;
 use super::callback;
-use super::completion::{Completion, Frontier, Pending, Resource};
+use super::completion::{Completion, Frontier, Marks, Pending, Resource};
 use super::ring::Ring;
 use super::spans::Span;
 use crate::abi::{Error, Result};
@@ -26,6 +26,9 @@ use crate::device::Device;
 use crate::hsa::queue::Packet;
 use crate::hsa::signal::SignalRef;
 use crate::hsa::{Agent, copy, fault};
+
+/// Of how many other streams a stream knows that it comes after them.
+const FOLLOWED: usize = 64;
 
 /// How a stream relates to the legacy default stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +51,8 @@ pub struct Stream {
     context: Weak<Shared>,
     device: &'static Device,
     destroyed: AtomicBool,
+    /// Counts operations and marks; see [`Stream::now`].
+    clock: AtomicU64,
     /// Held by whoever changes the order: from looking at the tail until it is replaced. A submission may wait for room in
     /// a ring with it, so questions about the stream take `state` only.
     turn: Mutex<()>,
@@ -60,7 +65,12 @@ struct State {
     /// Counts changes of the tail.
     seq: u64,
     ring: Option<Arc<Ring>>,
-    pending: VecDeque<Pending>,
+    /// Operations on their way, each with its time.
+    pending: VecDeque<(u64, Pending)>,
+    /// The time of the last operation that was seen to have ended.
+    ended: u64,
+    /// Times of other streams that all later operations here come after.
+    follows: Marks,
     /// The legacy stream's `seq` that this stream has waited for.
     legacy_seen: u64,
     /// This stream's `seq` that the legacy stream has waited for.
@@ -70,8 +80,8 @@ struct State {
 impl State {
     /// Lets go of what has ended.
     fn reap(&mut self) {
-        while self.pending.front().is_some_and(Pending::is_done) {
-            self.pending.pop_front();
+        while let Some((time, _)) = self.pending.pop_front_if(|(_, operation)| operation.is_done()) {
+            self.ended = time;
         }
         self.tail.trim();
     }
@@ -79,9 +89,9 @@ impl State {
     /// Makes an operation that was just submitted the tail. `waits_for`: all that its packets name. The tail may hold less by
     /// now, since whoever asks about the stream lets go of what has ended; but a packet far back in a queue looks later, and
     /// would find the next user's signal.
-    fn append(&mut self, completion: Arc<Completion>, waits_for: Frontier, resources: Vec<Resource>) {
+    fn append(&mut self, time: u64, completion: Arc<Completion>, waits_for: Frontier, resources: Vec<Resource>) {
         self.pending
-            .push_back(Pending::new(Arc::clone(&completion), waits_for, resources));
+            .push_back((time, Pending::new(Arc::clone(&completion), waits_for, resources)));
         self.tail.replace(completion);
         self.seq += 1;
     }
@@ -96,6 +106,7 @@ impl Stream {
             context: Arc::downgrade(context),
             device: context.device,
             destroyed: AtomicBool::new(false),
+            clock: AtomicU64::new(0),
             turn: Mutex::new(()),
             state: Mutex::default(),
         })
@@ -199,6 +210,65 @@ impl Stream {
         state.reap();
         state.tail.join(frontier);
         state.seq += 1;
+        for &(stream, time) in frontier.marks() {
+            match state.follows.iter_mut().find(|(known, _)| *known == stream) {
+                Some((_, latest)) => *latest = time.max(*latest),
+                None => {
+                    // Forgetting only makes somebody wait who need not.
+                    if state.follows.len() == FOLLOWED {
+                        state.follows.remove(0);
+                    }
+                    state.follows.push((stream, time));
+                }
+            }
+        }
+    }
+
+    /// The time on the stream's own clock, which every operation and every mark moves on: work that is ordered into the
+    /// stream up to now comes before any operation or mark of a later time.
+    pub fn now(&self) -> u64 {
+        self.clock.load(Ordering::Acquire)
+    }
+
+    /// A later time. To be taken before looking at the tail, so that the tail holds at least what came before the time.
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Marks the present: what a point of now lies behind.
+    pub fn mark(&self) -> Marks {
+        let mut marks = self.state().follows.clone();
+        marks.retain(|(stream, _)| *stream != self.id);
+        marks.push((self.id, self.tick()));
+        marks
+    }
+
+    /// Whether all that was ordered into the stream up to `time` has ended. False where that would need waiting.
+    pub fn is_past(&self, time: u64) -> bool {
+        let passed = |state: &mut State| {
+            state.reap();
+            state.ended > time
+        };
+        if fault::current().is_some() {
+            return false;
+        }
+        if passed(&mut self.state()) {
+            return true;
+        }
+        // Idle, the legacy default stream's rules included.
+        let Ok(_turn) = self.turn.try_lock() else {
+            return false;
+        };
+        self.order();
+        let mut state = self.state();
+        state.reap();
+        state.tail.is_done()
+    }
+
+    /// Whether operations enqueued from now on come after all that was ordered into `other` up to `time`.
+    pub fn comes_after(&self, other: u64, time: u64) -> bool {
+        let known = |(stream, latest): &(u64, u64)| *stream == other && *latest > time;
+        self.state().follows.iter().any(known)
     }
 
     /// Enqueues one operation: `submit` gets what it must wait for and returns the completion it will count down.
@@ -209,6 +279,7 @@ impl Stream {
     ) -> Result<()> {
         fault::check()?;
         let _turn = self.turn();
+        let time = self.tick();
         self.order();
         let (tail, mut ring) = {
             let mut state = self.state();
@@ -219,7 +290,7 @@ impl Stream {
             Ok(completion) => {
                 let mut state = self.state();
                 state.ring = ring;
-                state.append(completion, tail, resources);
+                state.append(time, completion, tail, resources);
                 Ok(())
             }
             Err(error) => {
@@ -332,10 +403,13 @@ impl Stream {
     pub fn frontier(&self) -> Result<Frontier> {
         fault::check()?;
         let _turn = self.turn();
+        let marks = self.mark();
         self.order();
         let mut state = self.state();
         state.reap();
-        Ok(state.tail.clone())
+        let mut frontier = state.tail.clone();
+        frontier.set_marks(marks);
+        Ok(frontier)
     }
 
     /// As [`Stream::frontier`], by a packet that notes the time (an event with timing).
