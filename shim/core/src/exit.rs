@@ -1,7 +1,7 @@
 //! The end of the process.
 //!
 //! At exit nothing is torn down: other libraries' destructors may still call. From the moment that `exit` runs our handler,
-//! late frees succeed and do nothing and other calls fail with `cudaErrorCudartUnloading` (`api::guard` decides which).
+//! calls fail with `cudaErrorCudartUnloading`, late frees included, and do nothing (`api::guard` has the few exceptions).
 //! Handlers run in the reverse order of their registration, so destructors of objects that the host made after its
 //! first CUDA call run before ours and find CUDA alive.
 
