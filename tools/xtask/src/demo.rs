@@ -91,6 +91,9 @@ pub fn exchange_faults(configuration: &Configuration, run: &Run) -> Vec<String> 
     }
     let imports = run.counters.processes_with(IPC_IMPORTS);
     let moved = run.counters.total(BYTES_BETWEEN_PROCESSES);
+    if configuration.isolated && !(0..configuration.ranks).all(|rank| run.saw_one_gpu(rank, configuration.ranks)) {
+        faults.push("a rank does not see exactly one GPU".into());
+    }
     match configuration.path {
         Path::Ipc => {
             if imports < configuration.ranks as usize {

@@ -36,11 +36,21 @@ pub struct Configuration {
     pub path: Path,
     /// ROCr.
     pub rocr: Rocr,
+    /// Each rank sees the GPU of its number only, by both variables set alike, as Slurm's `--gpus-per-task=1` has it.
+    pub isolated: bool,
     /// Arguments of the program.
     pub arguments: Vec<String>,
     /// Time limit in seconds.
     pub limit: u64,
 }
+
+/// What makes a rank's shell show it one GPU before it becomes the program.
+const ISOLATE: [&str; 4] = [
+    "bash",
+    "-c",
+    "export ROCR_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK; exec \"$@\"",
+    "isolate",
+];
 
 impl Configuration {
     /// The report's: two ranks, one 4 MiB device buffer each.
@@ -51,6 +61,7 @@ impl Configuration {
             bar: BarMode::Large,
             path: Path::Ipc,
             rocr: Rocr::V612,
+            isolated: false,
             arguments: Vec::new(),
             limit: 300,
         }
@@ -73,6 +84,9 @@ impl Configuration {
             self.gpus,
             self.rocr.name()
         );
+        if self.isolated {
+            text.push_str(", one GPU visible to each");
+        }
         if !self.arguments.is_empty() {
             text.push_str(&format!(", {}", self.arguments.join(" ")));
         }
@@ -84,7 +98,8 @@ impl Configuration {
         let program = programs::mpi_cuda("ring_exchange")?;
         let scratch = bench::Scratch::new("ring")?;
         let prefix = scratch.path().join("counters");
-        let mut arguments = exec::Arguments::for_command([program]);
+        let mut arguments = exec::Arguments::for_command(self.isolated.then_some(ISOLATE).into_iter().flatten());
+        arguments.command.push(program.into());
         arguments.command.extend(self.arguments.iter().map(Into::into));
         arguments.ranks = self.ranks;
         arguments.launcher = Some(exec::Launcher::Mpirun);
@@ -126,6 +141,13 @@ impl Run {
     /// The failure of a host-only MPI: EFAULT from process_vm_readv, as the report has it.
     pub fn failed_with_efault(&self) -> bool {
         !self.outcome.success() && self.outcome.output.contains("errno = 14")
+    }
+
+    /// Whether a rank found one device, its own.
+    pub fn saw_one_gpu(&self, rank: u32, ranks: u32) -> bool {
+        self.outcome
+            .output
+            .contains(&format!("rank {rank} of {ranks}: device 0 of 1,"))
     }
 
     /// Lines that the ranks printed.

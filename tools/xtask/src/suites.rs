@@ -324,11 +324,12 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 6] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 7] = [
     ("kernel_features", None),
     ("language", None),
     ("host_calls", None),
     ("thread_stress", None),
+    ("ipc_visibility", None),
     ("stream_order", None),
     // All streams share one hardware queue.
     ("stream_order", Some("REGAUGE_QUEUES=1")),
@@ -389,6 +390,13 @@ fn ring_exchange(tally: &mut Tally) -> Result<()> {
         cases.push(Configuration {
             path,
             rocr: Rocr::V523,
+            ..Configuration::basic()
+        });
+    }
+    for rocr in [Rocr::V612, Rocr::V523] {
+        cases.push(Configuration {
+            rocr,
+            isolated: true,
             ..Configuration::basic()
         });
     }

@@ -126,6 +126,9 @@ pub struct PointerInfo {
     pub base: usize,
     /// Bytes in the block: page-rounded before ROCr 5.7, the requested size since.
     pub size: usize,
+    /// Whether the memory's owner is an agent that this process sees. Attached memory may belong to a GPU that
+    /// `ROCR_VISIBLE_DEVICES` hides.
+    pub owner_visible: bool,
 }
 
 /// The structure that ROCr fills, with the size that it may fill.
@@ -166,6 +169,7 @@ pub fn pointer_info(address: usize) -> Result<PointerInfo> {
         },
         base: info.agent_base_address.addr(),
         size: info.size_in_bytes,
+        owner_visible: super::get().is_ok_and(|hsa| hsa.agent(info.agent_owner).is_some()),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::registry::Description;
+use super::registry::{Description, HIDDEN_OWNER};
 use super::{Entry, Kind, REGISTRY, lookup, pointer_to, unexpected};
 use crate::abi::{Error, Result};
 use crate::device::Context;
@@ -168,15 +168,22 @@ pub fn open(context: &'static Context, bytes: &[u8; HANDLE_SIZE]) -> Result<u64>
         Error::INVALID_RESOURCE_HANDLE
     })?;
     let base = mapping.as_ptr().expose_provenance() as u64 + handle.offset;
-    let description = Description::device(Kind::Imported, base, handle.size, context);
+    let mut description = Description::device(Kind::Imported, base, handle.size, context);
+    let owner_visible = hsa::memory::pointer_info(mapping.as_ptr().addr()).is_ok_and(|info| info.owner_visible);
+    description.flags = if owner_visible { 0 } else { HIDDEN_OWNER };
     let entry = REGISTRY.insert(description).map_err(|conflict| {
         // SAFETY: nobody has seen the mapping.
         let _ = unsafe { hsa::ipc::detach(mapping) };
         unexpected(conflict, &description)
     })?;
     log::debug!(
-        "{context:?} attached {} bytes of another process at {base:#x}",
-        handle.size
+        "{context:?} attached {} bytes of another process{} at {base:#x}",
+        handle.size,
+        if owner_visible {
+            ""
+        } else {
+            " and of a GPU that is hidden here"
+        }
     );
     imported.insert(*bytes, Import { base, opened: 1, entry });
     Ok(base)

@@ -25,7 +25,8 @@ use crate::abi::{Error, Result};
 use crate::device::Device;
 use crate::hsa::queue::Packet;
 use crate::hsa::signal::SignalRef;
-use crate::hsa::{Agent, copy, fault};
+use crate::hsa::{self, Agent, copy, fault};
+use crate::memory;
 
 /// Of how many other streams a stream knows that it comes after them.
 const FOLLOWED: usize = 64;
@@ -351,6 +352,7 @@ impl Stream {
         if spans.is_empty() {
             return Ok(None);
         }
+        let src = source_agent(spans, dst, src);
         let mut last = None;
         self.enqueue(resources, |tail, _| {
             let waits_for = tail.signals();
@@ -470,4 +472,18 @@ impl Stream {
         }
         self.synchronize()
     }
+}
+
+/// The agent to name for the source of copies.
+///
+/// Where both sides are said to be one GPU's, ROCr looks for the owner of attached memory itself, and may find a GPU that
+/// `ROCR_VISIBLE_DEVICES` hides. Releases from 6.1 on have no number of engines for such a GPU: they drop the copy, report success
+/// and never end its signal. Named as host memory, the source is taken at our word, and the GPU that has both sides mapped
+/// copies with its own engine.
+fn source_agent<'a>(spans: &[Span], dst: &Agent, src: &'a Agent) -> &'a Agent {
+    let hidden = |address| memory::lookup(address).is_some_and(|entry| entry.has_hidden_owner());
+    if !core::ptr::eq(dst, src) || !spans.first().is_some_and(|span| hidden(span.dst) || hidden(span.src)) {
+        return src;
+    }
+    hsa::get().ok().and_then(|hsa| hsa.nearest_cpu(src)).unwrap_or(src)
 }

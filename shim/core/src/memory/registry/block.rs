@@ -49,6 +49,9 @@ impl Kind {
     }
 }
 
+/// Flag of [`Kind::Imported`]: the GPU that owns the memory is none that this process sees.
+pub const HIDDEN_OWNER: u32 = 1;
+
 /// What is entered.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
@@ -62,7 +65,7 @@ pub struct Description {
     pub device_base: u64,
     /// Who owns it.
     pub context: &'static Context,
-    /// Flags of `cudaHostAlloc` and `cudaHostRegister`, as read back.
+    /// Flags of `cudaHostAlloc` and `cudaHostRegister`, as read back; of imported memory [`HIDDEN_OWNER`].
     pub flags: u32,
 }
 
@@ -79,13 +82,18 @@ pub struct Entry {
     pub device_base: u64,
     /// Who owns it; its device is the memory's.
     pub context: &'static Context,
-    /// Flags of host memory.
+    /// Flags of host memory and of imported memory.
     pub flags: u32,
     /// `CU_POINTER_ATTRIBUTE_BUFFER_ID`: unique in the process's life, from 1.
     pub id: u64,
 }
 
 impl Entry {
+    /// Whether the memory was imported from a GPU that this process does not see.
+    pub fn has_hidden_owner(&self) -> bool {
+        self.kind == Kind::Imported && self.flags & HIDDEN_OWNER != 0
+    }
+
     /// `address`, which lies in the block in either view, as GPUs see it.
     pub fn device_address(&self, address: u64) -> u64 {
         if address.wrapping_sub(self.base) < self.size {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use block::{Block, Blocks};
-pub use block::{Description, Entry, Kind};
+pub use block::{Description, Entry, HIDDEN_OWNER, Kind};
 use table::Table;
 
 /// Why a range cannot be entered.
