@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::elf::{Elf, Error, Import};
 use crate::kernels::{self, Kernels, Rule};
 use crate::names::{self, family};
-use crate::provider::{Provider, Verdict, cuda_library, explain, is_private_copy};
+use crate::provider::{Provider, Verdict, cuda_library, explain, is_private_copy, stem, unmangled};
 
 /// How a file comes to a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -148,7 +148,7 @@ fn resolves(name: &str) -> bool {
 
 /// Libraries of NVIDIA's that are neither ours nor part of the program.
 fn is_other_nvidia(file: &str) -> bool {
-    const STEMS: [&str; 20] = [
+    const STEMS: [&str; 23] = [
         "libcublas",
         "libcublasLt",
         "libcudadevrt",
@@ -164,13 +164,16 @@ fn is_other_nvidia(file: &str) -> bool {
         "libcusparse",
         "libcusparseLt",
         "libcutensor",
+        "libcutensorMg",
         "libnccl",
         "libnvJitLink",
         "libnvToolsExt",
+        "libnvblas",
+        "libnvjpeg",
         "libnvrtc",
         "libnvshmem_host",
     ];
-    STEMS.contains(&crate::provider::stem(file).0)
+    STEMS.contains(&unmangled(stem(file).0))
 }
 
 /// Audits one file.

@@ -131,15 +131,12 @@ fn search_section(name: &str, reader: &mut Reader<'_>, rule: Rule, budget: &mut 
         code: BTreeMap::new(),
     };
     let mut at = 0;
-    while at + HEADER_SIZE as u64 <= reader.size {
+    while let Some(found) = reader.next_container(at)? {
+        at = found;
         let header: [u8; HEADER_SIZE] = match reader.bytes(at, HEADER_SIZE)?.first_chunk() {
             Some(header) => *header,
             None => break,
         };
-        if number::<4>(&header, 0) != u64::from(CONTAINER_MAGIC) {
-            at += 8;
-            continue;
-        }
         let size = match container_size(&header) {
             Ok(size) if size as u64 <= reader.size - at => size as u64,
             Ok(_) => {
@@ -292,6 +289,31 @@ impl<'e> Reader<'e> {
         }
     }
 
+    /// Where the next container begins, from `at` on. Between them is padding, of any length.
+    fn next_container(&mut self, mut at: u64) -> Result<Option<u64>, Error> {
+        const AHEAD: usize = 1 << 16;
+        while at + HEADER_SIZE as u64 <= self.size {
+            // What has been read ahead is looked through first: containers stand close together, mostly.
+            let known = (self.start + self.buffer.len() as u64).saturating_sub(at);
+            let count = if at >= self.start && known >= 8 {
+                known as usize
+            } else {
+                AHEAD
+            };
+            let bytes = self.bytes(at, count)?;
+            let mut words = bytes.chunks_exact(8);
+            if let Some(word) = words.position(|word| word[..4] == CONTAINER_MAGIC.to_le_bytes()) {
+                let found = at + word as u64 * 8;
+                return Ok((found + HEADER_SIZE as u64 <= self.size).then_some(found));
+            }
+            match bytes.len() / 8 {
+                0 => break,
+                words => at += words as u64 * 8,
+            }
+        }
+        Ok(None)
+    }
+
     /// `count` bytes at `at`; fewer at the end of the part.
     fn bytes(&mut self, at: u64, count: usize) -> Result<&[u8], Error> {
         let rest = self.size.saturating_sub(at);
@@ -299,7 +321,7 @@ impl<'e> Reader<'e> {
         let from = match at.checked_sub(self.start) {
             Some(from) if from + count as u64 <= self.buffer.len() as u64 => from as usize,
             _ => {
-                // Padding is walked 8 bytes at a time, so read ahead.
+                // Headers are small and close together, so read ahead.
                 self.buffer.resize(rest.min((1 << 14).max(count as u64)) as usize, 0);
                 self.start = at;
                 if let Err(error) = self.elf.read(self.offset.saturating_add(at), &mut self.buffer) {

@@ -110,7 +110,9 @@ fn search_bytes(bytes: &[u8], found: &mut Found) {
         let Ok(name) = std::str::from_utf8(&text[start..]) else {
             continue;
         };
-        if family(name).is_some() && found.names.len() < MAX_NAMES && !found.names.contains(name) {
+        // The enumerators of cudaError_t, as cudaGetErrorName gives them, are no functions.
+        let enumerator = name == "cudaSuccess" || name.starts_with("cudaError");
+        if family(name).is_some() && !enumerator && found.names.len() < MAX_NAMES && !found.names.contains(name) {
             found.names.insert(name.to_owned());
         }
     }
@@ -141,6 +143,7 @@ mod tests {
             "focuInit\0",
             "cublasCreate\0",
             "x.cuInit\0",
+            "cudaErrorNoDevice\0",
         ] {
             assert!(names(text.as_bytes()).is_empty(), "{text:?}");
         }

@@ -183,9 +183,10 @@ fn same_stem(a: &str, b: &str) -> bool {
     unmangled(stem(a).0) == unmangled(stem(b).0)
 }
 
-/// `libcudart` of `libcudart-256e6409`: Python wheels carry private copies under such names.
-fn unmangled(stem: &str) -> &str {
-    match stem.rsplit_once('-') {
+/// `libcudart` of `libcudart-256e6409` (auditwheel's style) and of `libcudart.e8e8b82a` (PyTorch's): Python wheels carry private
+/// copies under such names.
+pub fn unmangled(stem: &str) -> &str {
+    match stem.rsplit_once(['-', '.']) {
         Some((plain, hash)) if hash.len() == 8 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => plain,
         _ => stem,
     }
@@ -481,9 +482,15 @@ mod tests {
         let (what, cure) = explain(&private, &Provider::Regauge).unwrap();
         assert!(what.contains("private copy"));
         assert!(cure.ends_with("--replace-needed libcudart-256e6409.so.12.9.79 libcudart.so.12"));
-        assert_eq!(Provider::Regauge.link("cudaMalloc", Some(&private)).verdict, {
-            Provider::Regauge.link("cudaMalloc", None).verdict
-        });
+        for file in ["libcudart-256e6409.so.12.9.79", "libcudart.e8e8b82a.so.12"] {
+            let private = version(file, "libcudart.so.12");
+            assert!(is_private_copy(file) && explain(&private, &Provider::Regauge).is_some());
+            assert_eq!(
+                Provider::Regauge.link("cudaMalloc", Some(&private)).verdict,
+                Provider::Regauge.link("cudaMalloc", None).verdict
+            );
+        }
+        assert!(!is_private_copy("libcudart.so.12") && !is_private_copy("libcudart-static.so"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Audits of small libraries that are built here with the machine's C compiler, and of damaged ones.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -249,33 +250,37 @@ impl Random {
     }
 }
 
-/// 1000 damaged copies of a library with versions, names and fat binaries: an error or a report, soon, and no panic.
-#[test]
-fn damaged_files_end_in_an_error_or_a_report() {
-    let folder = Folder::new("damaged");
-    let runtime = folder.runtime("libcudart.so.12", Some("libcudart.so.12"), &["cudaMalloc", "cudaFree"]);
-    let whole = fs::read(with_kernels(&folder, "seed.so", &kernels(), true)).unwrap();
-    let versioned =
-        fs::read(folder.library("v.so", CALLS, &[runtime.to_str().unwrap(), "-Wl,--hash-style=both"])).unwrap();
-    // Where fat binaries begin, so that they are hit as often as the ELF headers.
-    let magic = whole
-        .windows(4)
-        .position(|bytes| bytes == [0x50, 0xed, 0x55, 0xba])
-        .unwrap();
-    let length = kernels().len();
-    let mut random = Random(0x5eed_0123_4567_89ab);
-    let (mut reports, mut errors) = (0, 0);
-    let mut slowest = Duration::ZERO;
-    let path = folder.0.join("damaged.so");
-    for round in 0..1000 {
-        let mut bytes = if round % 2 == 0 {
-            whole.clone()
-        } else {
-            versioned.clone()
-        };
+/// Damaged copies of two libraries, one with fat binaries and a static runtime's marks, one with version needs: the same in every
+/// run. Every fourth has its fat binaries hit, the others their headers and tables; some are cut short.
+struct Damage {
+    seeds: [Vec<u8>; 2],
+    magic: usize,
+    random: Random,
+    round: usize,
+}
+
+impl Damage {
+    fn new(folder: &Folder) -> Self {
+        let runtime = folder.runtime("libcudart.so.12", Some("libcudart.so.12"), &["cudaMalloc", "cudaFree"]);
+        let whole = fs::read(with_kernels(folder, "seed.so", &kernels(), true)).unwrap();
+        let options = [runtime.to_str().unwrap(), "-Wl,--hash-style=both"];
+        let versioned = fs::read(folder.library("v.so", CALLS, &options)).unwrap();
+        let magic = whole.windows(4).position(|bytes| bytes == [0x50, 0xed, 0x55, 0xba]);
+        Self {
+            seeds: [whole, versioned],
+            magic: magic.unwrap(),
+            random: Random(0x5eed_0123_4567_89ab),
+            round: 0,
+        }
+    }
+
+    fn next(&mut self) -> Vec<u8> {
+        let (round, random) = (self.round, &mut self.random);
+        self.round += 1;
+        let mut bytes = self.seeds[round % 2].clone();
         for _ in 0..=random.below(8) {
             let at = match (round % 4, random.below(3)) {
-                (0, _) => magic + random.below(length),
+                (0, _) => self.magic + random.below(kernels().len()),
                 (_, 0) => random.below(64),
                 (_, 1) => random.below(bytes.len().min(4096)),
                 _ => bytes.len() - 1 - random.below(bytes.len().min(8192)),
@@ -293,7 +298,22 @@ fn damaged_files_end_in_an_error_or_a_report() {
         if round % 10 == 9 {
             bytes.truncate(random.below(bytes.len()));
         }
-        fs::write(&path, &bytes).unwrap();
+        bytes
+    }
+}
+
+/// 2000 damaged files, 500 of them in their fat binaries: an error or a report, soon, and no panic; as the library that
+/// `--against` names too, asked for the symbols of a sound client.
+#[test]
+fn damaged_files_end_in_an_error_or_a_report() {
+    let folder = Folder::new("damaged");
+    let mut damage = Damage::new(&folder);
+    let client = folder.write("client.so", &damage.seeds[1]);
+    let (mut reports, mut errors, mut providers) = (0, 0, 0);
+    let mut slowest = Duration::ZERO;
+    let path = folder.0.join("damaged.so");
+    for _ in 0..2000 {
+        fs::write(&path, damage.next()).unwrap();
         let start = Instant::now();
         match audit(&path, &Provider::Regauge, Rule::default()) {
             Ok(report) => {
@@ -305,11 +325,121 @@ fn damaged_files_end_in_an_error_or_a_report() {
                 assert!(!error.to_string().is_empty());
             }
         }
-        let _ = OtherLibrary::open(&path);
+        if let Ok(library) = OtherLibrary::open(&path) {
+            providers += 1;
+            let provider = Provider::Others(vec![library]);
+            let report = audit(&client, &provider, Rule::default()).unwrap();
+            assert!(!symbol_audit::report::text(&report, true, true).is_empty());
+        }
         slowest = slowest.max(start.elapsed());
     }
-    assert!(reports > 100 && errors > 50, "{reports} reports, {errors} errors");
+    assert!(reports > 200 && errors > 100, "{reports} reports, {errors} errors");
+    assert!(providers > 200, "{providers} could be asked");
     assert!(slowest < Duration::from_secs(10), "{slowest:?}");
+}
+
+/// The command on a folder of damaged files, on a process that has them mapped, and with each as `--against`: one of its three
+/// exit statuses, never a signal or a panic (101).
+#[test]
+fn the_command_survives_damaged_files() {
+    let folder = Folder::new("damaged-command");
+    let mut damage = Damage::new(&folder);
+    let client = folder.write("client.so", &damage.seeds[1]);
+    let inner = Folder(folder.0.join("damaged"));
+    fs::create_dir_all(&inner.0).unwrap();
+    let files: Vec<PathBuf> = (0..40)
+        .map(|number| inner.write(&format!("{number:02}.so"), damage.next()))
+        .collect();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_symbol-audit"));
+        let output = command.args(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            matches!(output.status.code(), Some(0..=2)),
+            "{arguments:?}: {:?}: {text}",
+            output.status
+        );
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = run(&[inner.0.to_str().unwrap()]);
+    assert_eq!(code, Some(2));
+    assert!(text.contains("could not be read"), "{text}");
+    let (_, json) = run(&["--json", "--all", inner.0.to_str().unwrap()]);
+    assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
+    for file in &files {
+        run(&["--against", file.to_str().unwrap(), client.to_str().unwrap()]);
+    }
+
+    // This process maps them as code, as a loader would; one is cut short and one removed meanwhile.
+    let maps: Vec<Mapped> = files.iter().filter_map(|file| Mapped::new(file)).collect();
+    assert!(maps.len() > 30);
+    fs::write(&files[0], b"").unwrap();
+    fs::remove_file(&files[1]).unwrap();
+    let (_, json) = run(&["--json", &std::process::id().to_string()]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let seen = json["files"].as_array().unwrap().len() + json["errors"].as_array().unwrap().len();
+    assert!(seen > 10, "{json}");
+}
+
+/// A file mapped as code.
+struct Mapped(*mut libc::c_void);
+
+impl Mapped {
+    fn new(file: &Path) -> Option<Self> {
+        use std::os::fd::AsRawFd;
+        let file = fs::File::open(file).unwrap();
+        let (read, private) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE);
+        // SAFETY: a new mapping of one page at an address of the kernel's choice; nothing reads it.
+        let address = unsafe { libc::mmap(std::ptr::null_mut(), 4096, read, private, file.as_raw_fd(), 0) };
+        (address != libc::MAP_FAILED).then_some(Self(address))
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made above, which nothing uses.
+        unsafe { libc::munmap(self.0, 4096) };
+    }
+}
+
+/// A library with 1.5 GB of emptiness in its `.nv_fatbin` and a fat binary at the end: read in bounded memory, in seconds.
+#[test]
+fn a_sparse_file_of_more_than_a_gigabyte_is_read_in_seconds() {
+    const SIZE: u64 = 3 << 29;
+    let folder = Folder::new("sparse");
+    let path = with_kernels(&folder, "sparse.so", &kernels(), false);
+    let section = Elf::open(&path)
+        .unwrap()
+        .sections()
+        .iter()
+        .position(|section| section.name == ".nv_fatbin");
+    let mut file = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let start = file.metadata().unwrap().len().next_multiple_of(8);
+    let last = kernels();
+    file.set_len(start + SIZE).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &last, start + SIZE - last.len().next_multiple_of(8) as u64)
+        .unwrap();
+    let mut header = [0; 64];
+    file.read_exact(&mut header).unwrap();
+    let table = u64::from_le_bytes(header[40..48].try_into().unwrap());
+    let header = table + section.unwrap() as u64 * 64;
+    std::os::unix::fs::FileExt::write_all_at(&file, &start.to_le_bytes(), header + 24).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &SIZE.to_le_bytes(), header + 32).unwrap();
+
+    let began = Instant::now();
+    let script = "ulimit -v 131072; exec \"$0\" --json \"$1\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_symbol-audit")]);
+    let output = command.arg(&path).output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["files"][0]["kernels"][0]["containers"], 3);
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }
 
 /// Imports and exports of this test's own program and its C library, as `readelf` lists them.

@@ -11,8 +11,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use cuda_fatbin::write::{Compression, Image, container};
+use serde_json::Value;
+use symbol_versions::{Library, Status};
 
-use crate::{Result, bench, exec, process, programs, setup};
+use crate::{Result, audit, bench, exec, process, programs, setup};
 
 /// A major version of the runtime.
 struct Runtime {
@@ -48,9 +50,25 @@ const RUNS: [(&str, Compression); 3] = [
     ("lld", Compression::Zstd),
 ];
 
+/// The releases of CUDA 12: there is no runtime package of 12.7.
+const RELEASES: [&str; 9] = ["12.0", "12.1", "12.2", "12.3", "12.4", "12.5", "12.6", "12.8", "12.9"];
+
+/// Those of them against whose runtime the stand-in is built to be run, beside nvcc's own 12.9.
+const RUN_RELEASES: [(&str, &str, Compression); 2] =
+    [("12.0", "gold", Compression::Lz4), ("12.6", "lld", Compression::Zstd)];
+
 const STAND_IN: &str = "libmpi_gtl_standin.so";
 
 impl Runtime {
+    /// A release of CUDA 12.
+    const fn release(version: &'static str) -> Self {
+        Self {
+            soname: "libcudart.so.12",
+            package: Some(version),
+            version: 12090,
+        }
+    }
+
     /// NVIDIA's library, and the folders of its headers.
     fn nvidia(&self) -> Result<(PathBuf, Vec<PathBuf>)> {
         let nvcc = setup::nvcc()?;
@@ -216,7 +234,109 @@ pub fn run(case: &mut dyn FnMut(String, Result<String>)) -> Result<()> {
             }
         }
     }
+    for (release, linker, compression) in RUN_RELEASES {
+        let scratch = bench::Scratch::new("gtl-build")?;
+        let runtime = Runtime::release(release);
+        let library = runtime.stand_in(scratch.path(), compression)?;
+        case(
+            format!(
+                "linked by {linker}, LD_BIND_NOW=1, built against the runtime of CUDA {release}, kernels stored {compression:?}"
+            ),
+            runtime
+                .link(scratch.path(), "program.c", linker, Some(&library), &bench::release())
+                .and_then(|program| runtime.run(&program)),
+        );
+    }
     Ok(())
+}
+
+/// symbol-audit of the stand-in, built against the runtime of each release of CUDA 12.
+pub fn audit_releases(case: &mut dyn FnMut(String, Result<String>)) -> Result<()> {
+    audit::build()?;
+    for (index, release) in RELEASES.into_iter().enumerate() {
+        let compression = RUNS[index % RUNS.len()].1;
+        let outcome = audited(&Runtime::release(release), compression);
+        case(
+            format!("the stand-in built against cudart {release}, {compression:?}"),
+            outcome,
+        );
+    }
+    Ok(())
+}
+
+/// Builds the stand-in, audits it, and says what the audit must say, by `readelf` and by our libraries' tables.
+fn audited(runtime: &Runtime, compression: Compression) -> Result<String> {
+    let scratch = bench::Scratch::new("gtl-audit")?;
+    let library = runtime.stand_in(scratch.path(), compression)?;
+    runtime.compare_imports(&library)?;
+    // This compares names, nodes and the count of fat binaries with binutils'.
+    let audit::Audited { code, json, .. } = audit::audit(&library)?;
+    let mut faults = Vec::new();
+    let mut expect = |what: &str, found: &Value, expected: Value| {
+        if *found != expected {
+            faults.push(format!("{what} is {found}, not {expected}"));
+        }
+    };
+    expect("the role", &json["role"], "client".into());
+    expect("NEEDED", &json["needed"], vec![runtime.soname, "libcuda.so.1"].into());
+    expect("the list of problems", &json["problems"], Value::Array(Vec::new()));
+    expect(
+        "the count of kernels' sections",
+        &json["kernels"].as_array().map_or(0, Vec::len).into(),
+        1.into(),
+    );
+    let kernels = &json["kernels"][0];
+    let taken = kernels["taken"]
+        .as_object()
+        .and_then(|taken| taken.keys().next().cloned());
+    if !taken.is_some_and(|text| text.starts_with("PTX for sm_75, version ")) {
+        return Err(format!("the PTX for sm_75 is not taken: {kernels}").into());
+    }
+    let stored = format!("{compression:?}").to_lowercase();
+    expect("the compression", &kernels["code"][0]["compression"], stored.into());
+    let mut verdicts = BTreeSet::new();
+    let mut failing = false;
+    for symbol in json["symbols"].as_array().into_iter().flatten() {
+        let name = symbol["name"].as_str().unwrap_or_default();
+        let (of, node) = if name.trim_start_matches('_').starts_with("cuda") {
+            (Library::Cudart, Value::from(runtime.soname))
+        } else {
+            (Library::Cuda, Value::Null)
+        };
+        expect(&format!("{name}'s library"), &symbol["library"], of.soname().into());
+        expect(&format!("{name}'s node"), &symbol["node"], node);
+        let verdict = symbol["verdict"].as_str().unwrap_or_default();
+        let status = of.table().get(name).map(|row| row.status);
+        let allowed: &[&str] = match status {
+            Some(Status::Impl) => &["works", "partial", "untested"],
+            Some(Status::Refuse) => &["refused"],
+            Some(Status::Stub) | None => &["missing"],
+        };
+        failing |= status != Some(Status::Impl);
+        if !allowed.contains(&verdict) {
+            verdicts.insert(format!("{name}: {verdict}, not one of {allowed:?}"));
+        }
+    }
+    expect("the exit status", &code.into(), i32::from(failing).into());
+    faults.extend(verdicts);
+    // NVIDIA's runtimes of all releases have one version node, so each would do for the others' clients.
+    for release in RELEASES {
+        let nvidia = Runtime::release(release).nvidia()?.0;
+        let mut command = Command::new(bench::release().join("symbol-audit"));
+        command.args(["--json", "--against"]).arg(nvidia).arg(&library);
+        let against: Value = serde_json::from_str(&quietly(&mut command)?)?;
+        let provided = &against["files"][0]["link"]["provided"];
+        if *provided != Value::from(imports()?[0].len()) {
+            faults.push(format!("cudart {release} provides {provided}"));
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults.join("; ").into());
+    }
+    Ok(format!(
+        "{} names as readelf has them; each release's runtime has them",
+        json["symbols"].as_array().map_or(0, Vec::len)
+    ))
 }
 
 fn sources() -> PathBuf {

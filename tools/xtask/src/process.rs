@@ -45,6 +45,28 @@ impl Outcome {
 
 /// Runs `command` in a process group of its own for at most `limit`; at the limit the whole group is killed.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome> {
+    run_watched(command, limit, |_| ())
+}
+
+/// As [`run`], and the most memory, in KiB, that the command itself had resident.
+///
+/// The kernel's own count would include this process's memory, which a child has until it becomes the command.
+pub fn run_measured(command: &mut Command, limit: Duration) -> Result<(Outcome, u64)> {
+    let mut peak = 0;
+    let outcome = run_watched(command, limit, |process| {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let kib = status.lines().find_map(|line| {
+            let text = line.strip_prefix("VmHWM:")?;
+            text.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+        });
+        // The mark starts anew where a shell becomes the command; the last one counts.
+        peak = kib.unwrap_or(peak);
+    })?;
+    Ok((outcome, peak))
+}
+
+/// `watch` gets the command's process every few milliseconds.
+fn run_watched(command: &mut Command, limit: Duration, mut watch: impl FnMut(u32)) -> Result<Outcome> {
     let name = command.get_program().to_string_lossy().into_owned();
     let (mut reader, writer) = std::io::pipe()?;
     command
@@ -74,12 +96,13 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome> {
         if let Some(status) = child.try_wait()? {
             break status;
         }
+        watch(child.id());
         if Instant::now() > deadline {
             timed_out = true;
             kill_group(child.id());
             break child.wait()?;
         }
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(2));
     };
     // Children that outlive the command and hold its output open are ended with it.
     if receiver.recv_timeout(Duration::from_secs(5)).is_err() {

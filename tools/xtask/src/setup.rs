@@ -164,7 +164,7 @@ pub fn nvcc() -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// NVIDIA's runtime and its headers, of CUDA 11.8 or 13.0; returns the folder that holds `lib` and `include`.
+/// NVIDIA's runtime and its headers, of CUDA 11.8, 12.0 to 12.9 or 13.0; returns the folder that holds `lib` and `include`.
 pub fn cudart(version: &str) -> Result<PathBuf> {
     let directory = bench::downloads().join(format!("cudart-{version}"));
     fetch(

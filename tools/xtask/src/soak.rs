@@ -27,7 +27,8 @@ enum Name {
     RingMatrix,
     /// Ring exchange, many rounds: leaks, hangs, lost completions.
     RingRepeat,
-    /// symbol-audit on NVIDIA's large packages (NCCL, NVSHMEM, cuBLAS), against `readelf`.
+    /// symbol-audit on NVIDIA's packages, the large ones too (NCCL, NVSHMEM, cuBLAS, 1 GiB of kernels), against `readelf` and
+    /// `strings`.
     AuditPackages,
 }
 
@@ -42,7 +43,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     );
     let mut failures = 0;
     if arguments.name == Name::AuditPackages {
-        for (name, outcome) in audit::packages(&audit::large()?)? {
+        let mut folders = audit::small()?;
+        folders.extend(audit::large()?);
+        let mut outcomes = audit::packages(&folders)?;
+        outcomes.push(("a library of more than 1 GiB".into(), audit::gigabyte()));
+        for (name, outcome) in outcomes {
             let line = match outcome {
                 Ok(text) => format!("ok      {name}: {text}"),
                 Err(error) => {

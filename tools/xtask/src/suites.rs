@@ -47,7 +47,7 @@ enum Suite {
     Link,
     /// The archive of `cargo xtask dist`, unpacked and used from a clean folder.
     Dist,
-    /// symbol-audit on NVIDIA's packages, against `readelf`.
+    /// symbol-audit on packages built for CUDA and on the closed library's stand-in, against `readelf` and `strings`.
     Audit,
     /// Machines without a device or without ROCr; programs that never call CUDA.
     Absent,
@@ -476,7 +476,7 @@ fn audit_packages(tally: &mut Tally) -> Result<()> {
     for (name, outcome) in audit::packages(&audit::small()?)? {
         tally.case(name, outcome);
     }
-    Ok(())
+    gtl::audit_releases(&mut |name, outcome| tally.case(name, outcome))
 }
 
 fn absent(tally: &mut Tally) -> Result<()> {
