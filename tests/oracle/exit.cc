@@ -11,7 +11,7 @@ static cudaGraph_t g_graph; static cudaGraphExec_t g_x;
 static bool g_runtime = true;
 
 static void ask_runtime() {
-  int n = -1; void* p = nullptr; unsigned v = 0; cudaPointerAttributes a; size_t f, t; float ms; cudaStream_t s2; cudaEvent_t e2; cudaDeviceProp* dp = (cudaDeviceProp*)malloc(sizeof(cudaDeviceProp));
+  int n = -1; void* p = nullptr; unsigned v = 0; cudaPointerAttributes a = {}; size_t f, t; float ms; cudaStream_t s2; cudaEvent_t e2; cudaDeviceProp* dp = (cudaDeviceProp*)malloc(sizeof(cudaDeviceProp));
   RTK(cudaPeekAtLastError()); RT(cudaGetDeviceCount(&n), .i("n", n)); RT(cudaGetDevice(&n)); RT(cudaSetDevice(0)); RT(cudaDeviceGetAttribute(&n, cudaDevAttrWarpSize, 0)); RT(cudaGetDeviceProperties(dp, 0)); RT(cudaDriverGetVersion(&n)); RT(cudaRuntimeGetVersion(&n));
   RT(cudaPointerGetAttributes(&a, g_dev), .i("type", a.type)); RT(cudaPointerGetAttributes(&a, g_host), .i("type", a.type)); RT(cudaMemGetInfo(&f, &t)); RT(cudaMalloc(&p, 64)); RT(cudaMallocHost(&p, 64)); RT(cudaMallocAsync(&p, 64, g_s));
   RT(cudaMemcpy(&v, g_dev, 4, cudaMemcpyDeviceToHost), .u("v", v)); RT(cudaMemcpyAsync(g_host, g_dev, 4, cudaMemcpyDeviceToHost, g_s)); RT(cudaMemset(g_dev, 0, 4)); RT(launch(&k_empty, 1, 1, 0, 0)); RT(launch(&k_empty, 1, 1, 0, g_s)); RT(cudaLaunchHostFunc(g_s, [](void*) {}, nullptr)); RT(cudaGraphLaunch(g_x, g_s));

@@ -16,3 +16,4 @@ pub mod log;
 pub mod memory;
 pub mod module;
 pub mod stream;
+pub mod thread_state;

@@ -88,16 +88,16 @@ fn panicked(name: &'static str) -> i32 {
 #[cold]
 fn closer_look(name: &'static str) -> Option<i32> {
     let word = attention::load();
+    if word & EXITING != 0 {
+        let answers = ANSWER_AT_EXIT.contains(&name) || (name == "cudaGetDeviceCount" && fork::count_asked());
+        return (!answers).then_some(Error::CUDART_UNLOADING.0);
+    }
     if word & FORKED != 0 {
         let answers = ANSWER_IN_CHILD.contains(&name) || (name == "cudaGetDeviceCount" && fork::count_asked());
         return (!answers).then_some(Error::INITIALIZATION_ERROR.0);
     }
     if word & FIRST_CALL != 0 {
         start();
-    }
-    if word & EXITING != 0 {
-        let answers = ANSWER_AT_EXIT.contains(&name) || (name == "cudaGetDeviceCount" && fork::count_asked());
-        return (!answers).then_some(Error::CUDART_UNLOADING.0);
     }
     let allowed = || ANSWER_IN_CALLBACK.contains(&name) || name.starts_with("nvml");
     if word >= CALLBACK && IN_CALLBACK.get() && !allowed() {

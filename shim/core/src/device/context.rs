@@ -3,7 +3,7 @@
 //! A context object lives as long as the process, so that a stale handle, or a context still current in another thread, is
 //! an error code and never a dangling pointer. Destroying one ends its streams and frees its memory.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
@@ -12,6 +12,7 @@ use super::limits::Settings;
 use crate::abi::{CUcontext, Error, Result};
 use crate::hsa::fault;
 use crate::stream::ContextStreams;
+use crate::thread_state::ThreadState;
 
 /// Flags that `cuCtxCreate` and `cuDevicePrimaryCtxSetFlags` accept: scheduling, map host, local memory, core dumps, sync memops.
 const FLAGS_MASK: u32 = 0xff;
@@ -61,7 +62,7 @@ static CONTEXTS: RwLock<Vec<&'static Context>> = RwLock::new(Vec::new());
 const HANDLE_TAG: usize = 0x5247_0000_0000_0000 >> 8;
 
 thread_local! {
-    static STACK: RefCell<Vec<&'static Context>> = const { RefCell::new(Vec::new()) };
+    static STACK: ThreadState<Vec<&'static Context>> = const { ThreadState::new(Vec::new()) };
     static DEVICE: Cell<Option<i32>> = const { Cell::new(None) };
 }
 
@@ -348,7 +349,7 @@ pub fn destroy(context: &'static Context) -> Result<()> {
     }
     // Of two threads that destroy it, one does.
     context.end().ok_or(Error::CONTEXT_IS_DESTROYED)?.finish();
-    STACK.with_borrow_mut(|stack| stack.pop_if(|top| **top == *context));
+    ThreadState::change(&STACK, |stack| stack.pop_if(|top| **top == *context));
     Ok(())
 }
 
@@ -378,17 +379,17 @@ pub fn detach(context: &'static Context) -> Result<()> {
 
 /// `cuCtxPushCurrent`.
 pub fn push(context: &'static Context) {
-    STACK.with_borrow_mut(|stack| stack.push(context));
+    ThreadState::change(&STACK, |stack| stack.push(context));
 }
 
 /// `cuCtxPopCurrent`; [`Error::DEVICE_UNINITIALIZED`] when the stack is empty.
 pub fn pop() -> Result<&'static Context> {
-    STACK.with_borrow_mut(Vec::pop).ok_or(Error::DEVICE_UNINITIALIZED)
+    ThreadState::change(&STACK, Vec::pop).ok_or(Error::DEVICE_UNINITIALIZED)
 }
 
 /// `cuCtxSetCurrent`: replaces the top of the stack; `None` takes it off.
 pub fn set_current(context: Option<&'static Context>) {
-    STACK.with_borrow_mut(|stack| {
+    ThreadState::change(&STACK, |stack| {
         stack.pop();
         stack.extend(context);
     });
@@ -396,7 +397,7 @@ pub fn set_current(context: Option<&'static Context>) {
 
 /// The calling thread's current context, dead or alive; `None` when there is none.
 pub fn peek() -> Option<&'static Context> {
-    STACK.with_borrow(|stack| stack.last().copied())
+    ThreadState::look(&STACK, |stack| stack.last().copied())
 }
 
 /// The calling thread's current context, for driver calls. [`Error::INITIALIZATION_ERROR`] before `cuInit`,

@@ -12,7 +12,6 @@ pub mod staging;
 #[allow(clippy::module_inception)]
 mod stream;
 
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -24,6 +23,7 @@ use crate::config;
 use crate::device::Device;
 use crate::handle::Handles;
 use crate::hsa::fault;
+use crate::thread_state::ThreadState;
 
 /// `CU_STREAM_LEGACY`.
 pub const LEGACY: u64 = 1;
@@ -157,7 +157,7 @@ impl ContextStreams {
 
     /// The calling thread's default stream in this context.
     pub fn per_thread(&self) -> Arc<Stream> {
-        MINE.with_borrow_mut(|mine| {
+        ThreadState::change(&MINE, |mine| {
             if let Some(own) = mine.iter().find(|own| own.context == self.shared.id) {
                 return Arc::clone(&own.stream);
             }
@@ -276,5 +276,5 @@ impl Drop for PerThread {
 }
 
 thread_local! {
-    static MINE: RefCell<Vec<PerThread>> = const { RefCell::new(Vec::new()) };
+    static MINE: ThreadState<Vec<PerThread>> = const { ThreadState::new(Vec::new()) };
 }

@@ -3,13 +3,13 @@
 //! The registering functions run in constructors: they note addresses and nothing else.
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
-use std::cell::RefCell;
 
 use super::execution::{by_symbol, launch_kernel};
 use crate::abi::{Error, conv, cudaKernel_t, cudaStream_t, dim3};
 use crate::api::guard;
 use crate::device::context;
 use crate::module::registration;
+use crate::thread_state::ThreadState;
 use crate::{runtime, streamed};
 
 /// A launch between `<<<` and the stub's call.
@@ -22,7 +22,7 @@ struct Configuration {
 }
 
 thread_local! {
-    static CONFIGURATIONS: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
+    static CONFIGURATIONS: ThreadState<Vec<Configuration>> = const { ThreadState::new(Vec::new()) };
 }
 
 /// Registers a program's fat binary; the result is the key of the calls below.
@@ -155,7 +155,7 @@ pub unsafe extern "C" fn __cudaPushCallConfiguration(
     stream: cudaStream_t,
 ) -> c_uint {
     guard::plain("__cudaPushCallConfiguration", 1, || {
-        CONFIGURATIONS.with_borrow_mut(|stack| {
+        ThreadState::change(&CONFIGURATIONS, |stack| {
             stack.push(Configuration {
                 grid,
                 block,
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn __cudaPushCallConfiguration(
 runtime! {
     /// Takes the last configuration of [`__cudaPushCallConfiguration`]; `MissingConfiguration` when there is none.
     fn __cudaPopCallConfiguration(grid: *mut dim3, block: *mut dim3, shared: *mut usize, stream: *mut c_void) {
-        let last = CONFIGURATIONS.with_borrow_mut(Vec::pop).ok_or(Error::MISSING_CONFIGURATION)?;
+        let last = ThreadState::change(&CONFIGURATIONS, Vec::pop).ok_or(Error::MISSING_CONFIGURATION)?;
         conv::write(grid, last.grid)?;
         conv::write(block, last.block)?;
         conv::write(shared, last.shared)?;
