@@ -99,6 +99,11 @@ macro_rules! args {
         #[derive(Clone, Copy, Debug)]
         pub struct $name { $(pub $field: $type,)* }
         const _: () = assert!(size_of::<$name>() == $size);
+        impl crate::describe::Describe for $name {
+            fn describe(&self, out: &mut String) {
+                $(crate::describe::Value::put(&self.$field, stringify!($field), out);)*
+            }
+        }
     )*};
 }
 

@@ -116,6 +116,59 @@ impl Packet {
     }
 }
 
+impl Packet {
+    /// The packet in words, for the trace.
+    fn text(&self, completion: u64) -> String {
+        let list = |signals: &[u64]| {
+            signals
+                .iter()
+                .filter(|handle| **handle != 0)
+                .fold(String::new(), |text, handle| text + &format!(" dep={handle:#x}"))
+        };
+        let mut text = match self {
+            Self::Dispatch(packet) => format!("kernel-dispatch object={:#x} {}", packet.kernel_object, packet.shape()),
+            Self::BarrierAnd(signals) => format!("barrier-and{}", list(signals)),
+            Self::BarrierOr(signals) => format!("barrier-or{}", list(signals)),
+            Self::BarrierValue {
+                signal,
+                value,
+                mask,
+                condition,
+            } => {
+                let sign = ["==", "!=", "<", ">="].get(*condition as usize).unwrap_or(&"?");
+                format!("barrier-value signal={signal:#x} & {mask:#x} {sign} {value:#x}")
+            }
+            Self::Pm4Ib(words) => format!("pm4-ib {words:x?}"),
+            Self::Unknown { kind, format } => format!("unknown type={kind} format={format}"),
+        };
+        if completion != 0 {
+            text += &format!(" completion={completion:#x}");
+        }
+        text
+    }
+}
+
+impl DispatchPacket {
+    /// Sizes and arguments in words.
+    fn shape(&self) -> String {
+        let of = |sizes: &[u32; 3]| {
+            let used: Vec<String> = sizes[..usize::from(self.dimensions).min(3)]
+                .iter()
+                .map(u32::to_string)
+                .collect();
+            used.join("x")
+        };
+        format!(
+            "grid={} group={} lds={} private={} kernarg={:#x}",
+            of(&self.grid_size),
+            of(&self.workgroup_size),
+            self.group_segment_size,
+            self.private_segment_size,
+            self.kernarg
+        )
+    }
+}
+
 /// Why a packet could not be completed.
 enum Failure {
     /// A fault of the packet processor or of a wave; the sentence says at what.
@@ -196,6 +249,11 @@ impl Engine for Aql {
 }
 
 impl Aql {
+    /// The packet at hand, for the trace.
+    fn place(&self, context: &Context) -> String {
+        format!("GPU {} queue {} #{}", context.gpu.index, context.id, self.read_index)
+    }
+
     fn packet(&mut self, context: &Context) -> Result<Step, Failure> {
         let vm = &context.gpu.vm;
         let ring = context.control.ring.load(Ordering::Acquire);
@@ -214,7 +272,8 @@ impl Aql {
         let bytes = unsafe { host.cast::<[u8; PACKET as usize]>().read_volatile() };
         let begin = os::gpu_clock();
         let completion = Fields(&bytes).u64(56);
-        match Packet::decode(&bytes) {
+        let packet = Packet::decode(&bytes);
+        match packet {
             Packet::Dispatch(packet) => self.dispatch(context, va, &packet)?,
             Packet::BarrierAnd(signals) => {
                 for handle in signals {
@@ -279,6 +338,10 @@ impl Aql {
                 return Err(Failure::Error(queue_error::INVALID_PACKET, message));
             }
         }
+        context
+            .process
+            .trace
+            .packet(|| format!("{} {}", self.place(context), packet.text(completion)));
         complete(context, completion, begin).map_err(Failure::at("a completion signal"))?;
         header_word.store(header & 0xff00 | u16::from(INVALID), Ordering::Release);
         self.read_index += 1;
@@ -295,6 +358,11 @@ impl Aql {
         let used = |sizes: [u32; 3]| std::array::from_fn(|i| if i < packet.dimensions.into() { sizes[i] } else { 1 });
         let machine = Machine { context };
         let process = context.process;
+        let kernel = || process.names.kernel(&context.gpu.vm, packet.kernel_object);
+        process
+            .trace
+            .kernel(|| format!("{} {} {}", self.place(context), kernel().label(), packet.shape()));
+        let start = os::clock_ns(libc::CLOCK_MONOTONIC);
         let result = dispatch::run(&Dispatch {
             target: process.config.machine.target,
             packet_va,
@@ -325,22 +393,35 @@ impl Aql {
                     &counters.foreign_bytes,
                     stats.foreign_bytes_stored + stats.foreign_bytes_loaded,
                 );
+                let took = os::clock_ns(libc::CLOCK_MONOTONIC) - start;
+                if counters.by_kernel() {
+                    counters.add_kernel(kernel().label(), &stats, took);
+                }
+                process.trace.kernel(|| {
+                    format!(
+                        "{} {} ended: {} waves, {} instructions, {} us",
+                        self.place(context),
+                        kernel().label(),
+                        stats.waves,
+                        stats.instructions,
+                        took / 1000
+                    )
+                });
                 return Ok(());
             }
             Err(stop) => stop,
         };
-        let kernel = packet.kernel_object;
+        let at = format!("dispatch {}, {}", self.read_index, kernel());
+        process
+            .trace
+            .kernel(|| format!("{} {} stopped: {stop:?}", self.place(context), kernel().label()));
         Err(match stop {
-            Stop::MemoryFault { fault, message, .. } => Failure::Fault(fault, message),
-            Stop::Trap { id, pc } => Failure::Error(
-                queue_error::TRAP,
-                format!("s_trap {id} at {pc:#x}, kernel object {kernel:#x}"),
-            ),
-            Stop::IllegalInstruction { message, .. } => Failure::Error(queue_error::ILLEGAL_INSTRUCTION, message),
-            Stop::InvalidDispatch(message) => Failure::Error(
-                queue_error::INVALID_CODE,
-                format!("kernel object {kernel:#x}: {message}"),
-            ),
+            Stop::MemoryFault { fault, message, .. } => Failure::Fault(fault, format!("{at}: {message}")),
+            Stop::Trap { id, pc } => Failure::Error(queue_error::TRAP, format!("{at}: s_trap {id} at {pc:#x}")),
+            Stop::IllegalInstruction { message, .. } => {
+                Failure::Error(queue_error::ILLEGAL_INSTRUCTION, format!("{at}: {message}"))
+            }
+            Stop::InvalidDispatch(message) => Failure::Error(queue_error::INVALID_CODE, format!("{at}: {message}")),
             Stop::Cancelled => Failure::Cancelled,
         })
     }

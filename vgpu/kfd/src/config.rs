@@ -4,6 +4,8 @@ use std::{env, ffi::OsString, fmt, path::PathBuf};
 
 use cdna::Target;
 
+use crate::trace::Wanted;
+
 /// One environment variable: the table is the documentation.
 #[derive(Debug)]
 pub struct Variable {
@@ -45,7 +47,12 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "VGPU_COUNTERS",
         default: "none",
-        doc: "File prefix: each process that opens a GPU writes PREFIX<pid>.tsv when its queues fall idle and at exit.",
+        doc: "File prefix: each process that opens a GPU writes PREFIX<pid>.tsv, and PREFIX<pid>.kernels with a line per kernel, when its queues fall idle and at exit.",
+    },
+    Variable {
+        name: "VGPU_TRACE",
+        default: "none",
+        doc: "What to write line by line: ioctl, packet, kernel or several with commas, and after a colon the file to append to (default: stderr).",
     },
     Variable {
         name: "VGPU_ULP",
@@ -90,6 +97,8 @@ pub struct Config {
     pub root: PathBuf,
     /// Where counters go, if anywhere.
     pub counters: Option<PathBuf>,
+    /// What is traced.
+    pub trace: Wanted,
     /// Approximate instructions are to be off within their documented bound.
     pub hostile_ulp: bool,
 }
@@ -168,6 +177,13 @@ impl Config {
             "hostile" => Some(true),
             _ => None,
         })?;
+        let trace = parse(
+            "VGPU_TRACE",
+            text("VGPU_TRACE"),
+            Wanted::default(),
+            "ioctl, packet, kernel or several with commas, and :FILE",
+            Wanted::parse,
+        )?;
         if gpus == 0 {
             return Ok(None);
         }
@@ -180,6 +196,7 @@ impl Config {
             },
             root: set("VGPU_ROOT").map_or_else(default_root, PathBuf::from),
             counters: set("VGPU_COUNTERS").map(PathBuf::from),
+            trace,
             hostile_ulp,
         }))
     }
@@ -290,6 +307,7 @@ mod tests {
             ("VGPU_MEMORY", "G"),
             ("VGPU_MEMORY", "1"),
             ("VGPU_BAR", "medium"),
+            ("VGPU_TRACE", "everything"),
         ] {
             let error = config(&[(name, value)]).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains(value), "{error}");

@@ -1,13 +1,20 @@
 //! What this process's GPU queues did, for people and for tests.
 //!
-//! One file per process, `<VGPU_COUNTERS><pid>.tsv`, a `name<TAB>value` line per counter. It is rewritten when queues
-//! fall idle and at exit, so it can be read while the process lives and is nearly right if it is killed.
+//! Two files per process. `<VGPU_COUNTERS><pid>.tsv` has a `name<TAB>value` line per counter; `<VGPU_COUNTERS><pid>.kernels`
+//! a table with a line per kernel, made only when the process runs one. They are rewritten when queues fall idle and at
+//! exit, so they can be read while the process lives and are nearly right if it is killed.
 
 use std::{
+    collections::BTreeMap,
     fmt::Write as _,
-    path::PathBuf,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
 };
+
+use cdna::dispatch::Stats;
 
 use crate::os;
 
@@ -19,6 +26,7 @@ macro_rules! counters {
             $($(#[doc = $doc])* pub $name: AtomicU64,)*
             dirty: AtomicBool,
             file: Option<PathBuf>,
+            kernels: Mutex<BTreeMap<Arc<str>, KernelCounters>>,
         }
 
         impl Counters {
@@ -69,6 +77,14 @@ counters! {
     queue_errors,
 }
 
+/// What the dispatches of one kernel did.
+#[derive(Clone, Copy, Debug, Default)]
+struct KernelCounters {
+    dispatches: u64,
+    nanoseconds: u64,
+    stats: Stats,
+}
+
 impl Counters {
     /// Counters that go to `<prefix><pid>.tsv`, if there is a prefix.
     pub fn new(prefix: Option<&PathBuf>) -> Self {
@@ -78,6 +94,7 @@ impl Counters {
             let file = PathBuf::from(name);
             // Of an earlier process with this number: it must not show below a shorter text of ours.
             let _ = std::fs::remove_file(&file);
+            let _ = std::fs::remove_file(file.with_extension("kernels"));
             file
         });
         Self {
@@ -93,7 +110,44 @@ impl Counters {
         self.dirty.store(true, Relaxed);
     }
 
-    /// Writes the file if it is behind.
+    /// Whether kernels are counted one by one; their names are asked for only then.
+    pub fn by_kernel(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Counts a dispatch of a kernel.
+    pub fn add_kernel(&self, kernel: Arc<str>, stats: &Stats, nanoseconds: u64) {
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = kernels.entry(kernel).or_default();
+        entry.dispatches += 1;
+        entry.nanoseconds += nanoseconds;
+        entry.stats.instructions += stats.instructions;
+        entry.stats.waves += stats.waves;
+        entry.stats.bytes_stored += stats.bytes_stored;
+        entry.stats.bytes_loaded += stats.bytes_loaded;
+        self.dirty.store(true, Relaxed);
+    }
+
+    /// The table of kernels; `None` if none has run.
+    fn kernels_to_tsv(&self) -> Option<String> {
+        let kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        if kernels.is_empty() {
+            return None;
+        }
+        let mut text = "kernel\tdispatches\tnanoseconds\twaves\tinstructions\tbytes_loaded\tbytes_stored\n".to_owned();
+        for (name, k) in &*kernels {
+            let (dispatches, nanoseconds, s) = (k.dispatches, k.nanoseconds, &k.stats);
+            let (waves, instructions) = (s.waves, s.instructions);
+            let _ = writeln!(
+                text,
+                "{name}\t{dispatches}\t{nanoseconds}\t{waves}\t{instructions}\t{}\t{}",
+                s.bytes_loaded, s.bytes_stored
+            );
+        }
+        Some(text)
+    }
+
+    /// Writes the files if they are behind.
     pub fn publish(&self) {
         let Some(file) = &self.file else { return };
         if !self.dirty.swap(false, Relaxed) {
@@ -107,7 +161,19 @@ impl Counters {
             }
             Err(error) => log::warn!("cannot write counters to {}: {error}", file.display()),
         }
+        if let Some(text) = self.kernels_to_tsv()
+            && let Err(error) = replace(&file.with_extension("kernels"), &text)
+        {
+            log::warn!("cannot write the table of kernels: {error}");
+        }
     }
+}
+
+/// Writes a file of which readers see the old text or the new one.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let new = path.with_extension("kernels-new");
+    std::fs::write(&new, text)?;
+    std::fs::rename(new, path)
 }
 
 #[cfg(test)]

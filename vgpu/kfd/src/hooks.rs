@@ -478,7 +478,11 @@ pub unsafe extern "C" fn statx(
 pub unsafe extern "C" fn ioctl(fd: c_int, request: c_long, argument: *mut c_void) -> c_int {
     let parts = Request::new(request as u64);
     if parts.type_ == KFD_TYPE || parts.type_ == DRM_TYPE {
-        let answer = match device_of(fd) {
+        let device = device_of(fd);
+        // The trace is that of the process which asks.
+        let traced = Process::current().filter(|_| !matches!(device, Device::Other));
+        let start = traced.and_then(|process| process.trace.ioctl_start());
+        let answer = match device {
             Device::Kfd(owner) if parts.type_ == KFD_TYPE => Some(match Process::current() {
                 // SAFETY: the caller's contract.
                 Some(process) if std::ptr::eq(process, owner) => unsafe { kfd::ioctl(process, parts, argument.cast()) },
@@ -494,6 +498,10 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_long, argument: *mut c_void
             Device::Other => None,
         };
         if let Some(answer) = answer {
+            if let (Some(process), Some(start)) = (traced, start) {
+                // SAFETY: the caller's contract; the answer has left the argument readable.
+                unsafe { process.trace.ioctl(start, parts, argument.cast(), answer) };
+            }
             return match answer {
                 Ok(()) => 0,
                 Err(errno) => {

@@ -427,6 +427,7 @@ mod tests {
                     machine,
                     root,
                     counters: None,
+                    trace: crate::trace::Wanted::default(),
                     hostile_ulp: false,
                 },
                 None,

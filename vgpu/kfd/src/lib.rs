@@ -23,10 +23,12 @@ mod bo;
 mod cma;
 pub mod config;
 mod counters;
+mod describe;
 mod dmabuf;
 mod drm;
 mod event;
 mod hooks;
+mod kernel_name;
 mod kfd;
 mod os;
 mod pm4;
@@ -38,6 +40,7 @@ mod signal;
 mod sink;
 mod sysfs;
 mod tables;
+mod trace;
 mod vm;
 
 // What of the C library is called in the version that older systems have: not what `hooks` defines itself.

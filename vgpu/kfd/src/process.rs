@@ -17,10 +17,12 @@ use crate::{
     config::{Bar, Config},
     counters::Counters,
     event::{Events, MemoryException},
+    kernel_name::KernelNames,
     os,
     queue::{Bell, Queues},
     shared::Shared,
     sink, sysfs,
+    trace::Trace,
     vm::AddressSpace,
 };
 
@@ -100,6 +102,10 @@ pub struct Process {
     pub bell: Bell,
     /// Counters.
     pub counters: Counters,
+    /// Trace.
+    pub trace: Trace,
+    /// What kernels are called.
+    pub names: KernelNames,
     /// The process that forked this one after using a GPU: its descriptors are still open here.
     parent: Option<&'static Process>,
 }
@@ -208,6 +214,7 @@ impl Process {
             })
             .collect::<io::Result<Vec<_>>>()?;
         let counters = Counters::new(config.counters.as_ref());
+        let trace = Trace::new(config.trace.clone());
         Ok(Self {
             pid: os::pid(),
             mmio: os::map_shared(&kfd, 4096, MMIO_OFFSET)?,
@@ -221,6 +228,8 @@ impl Process {
             queues: Queues::default(),
             bell: Bell::default(),
             counters,
+            trace,
+            names: KernelNames::default(),
             parent,
         })
     }

@@ -368,6 +368,11 @@ impl Sdma {
         }
         if packet != Packet::Nop {
             counters.add(&counters.sdma_packets, 1);
+            let (gpu, queue, byte) = (context.gpu.index, context.id, self.read);
+            context
+                .process
+                .trace
+                .packet(|| format!("GPU {gpu} SDMA queue {queue} @{byte:#x} {packet:x?}"));
         }
         self.read += len as u64 * 4;
         context.set_read_pointer(self.read).map_err(fault("the read pointer"))?;

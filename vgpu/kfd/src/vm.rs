@@ -25,6 +25,20 @@ pub struct Mapping {
     pub foreign: bool,
 }
 
+impl Mapping {
+    /// Memory of this process that the GPU may load, store and execute.
+    #[cfg(test)]
+    pub fn of(host: usize, size: u64) -> Self {
+        Self {
+            size,
+            host,
+            writable: true,
+            executable: true,
+            foreign: false,
+        }
+    }
+}
+
 /// One GPU's address space.
 #[derive(Debug, Default)]
 pub struct AddressSpace {
