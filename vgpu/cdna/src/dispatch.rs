@@ -86,6 +86,8 @@ pub enum Stop {
         id: u8,
         /// GPU virtual address of the instruction.
         pc: u64,
+        /// One sentence naming instruction, address and wave.
+        message: String,
     },
     /// A reserved encoding, or an instruction this crate does not execute. The message names the instruction (or its
     /// words), its address and the kernel object.

@@ -41,6 +41,9 @@ pub enum FaultReason {
     ReadOnly,
     /// An instruction fetch met a mapping without execute permission.
     NoExecute,
+    /// An atomic on an address that is not a multiple of its size. Loads and stores may be misaligned: the driver sets the
+    /// card to its unaligned mode.
+    Misaligned,
 }
 
 /// A memory fault, as the page-fault interrupt reports it.

@@ -46,6 +46,7 @@ struct Slot {
 }
 
 struct Group {
+    id: [u32; 3],
     slots: Vec<Slot>,
     lds: Vec<u64>,
 }
@@ -160,10 +161,12 @@ impl Machine<'_> {
         let items = self.setup.group_size(self.d, id).iter().product::<u32>();
         let waves = items.div_ceil(64) as usize;
         let mut group = spare.unwrap_or_else(|| Group {
+            id,
             slots: Vec::new(),
             lds: Vec::new(),
         });
         let poison = u64::from(POISON) << 32 | u64::from(POISON);
+        group.id = id;
         group.lds.clear();
         group.lds.resize(self.d.group_segment_size.div_ceil(8) as usize, poison);
         group.slots.truncate(waves);
@@ -215,7 +218,8 @@ impl Machine<'_> {
     /// Gives every wave that is ready one quantum.
     fn round(&mut self, group: &mut Group) -> Result<Turn, Stop> {
         let mut slept = true;
-        for slot in group.slots.iter_mut().filter(|s| s.state == State::Ready) {
+        let ready = |(_, s): &(usize, &mut Slot)| s.state == State::Ready;
+        for (number, slot) in group.slots.iter_mut().enumerate().filter(ready) {
             std::mem::swap(&mut self.ctx.spaces.scratch, &mut slot.scratch);
             self.ctx.hw_id = slot.hw_id;
             let (count, pause) = step::run(&mut slot.wave, &mut self.ctx, &mut self.code, QUANTUM);
@@ -232,8 +236,15 @@ impl Machine<'_> {
                     slot.state = State::Ended;
                     slept = false;
                 }
-                Pause::Trap(id) => return Err(Stop::Trap { id, pc: slot.wave.pc }),
-                Pause::Failed(trouble) => return Err(self.failed(slot.wave.pc, trouble)),
+                Pause::Trap(id) => {
+                    let (pc, group) = (slot.wave.pc, group.id);
+                    let message = format!("`s_trap {id}` at {pc:#x} (wave {number} of work-group {group:?})");
+                    return Err(Stop::Trap { id, pc, message });
+                }
+                Pause::Failed(trouble) => {
+                    let wave = format!("wave {number} of work-group {:?}", group.id);
+                    return Err(self.failed(slot.wave.pc, trouble, &wave));
+                }
                 Pause::NoInstruction(e) => return Err(self.no_instruction(slot.wave.pc, e)),
             }
         }
@@ -269,7 +280,8 @@ impl Machine<'_> {
         }
     }
 
-    fn failed(&mut self, pc: u64, trouble: Trouble) -> Stop {
+    /// `wave` says which one, in words.
+    fn failed(&mut self, pc: u64, trouble: Trouble, wave: &str) -> Stop {
         let inst = self.text_at(pc);
         let kernel = self.d.kernel_object;
         match trouble {
@@ -278,6 +290,7 @@ impl Machine<'_> {
                     FaultReason::NotPresent => "nothing is mapped there for this GPU",
                     FaultReason::ReadOnly => "the mapping is read-only",
                     FaultReason::NoExecute => "the mapping is not executable",
+                    FaultReason::Misaligned => "misaligned atomic",
                 };
                 let va = fault.va;
                 let space = if va >> 32 == self.d.shared_base >> 32 && self.d.shared_base != 0 {
@@ -288,12 +301,12 @@ impl Machine<'_> {
                     "address"
                 };
                 let message =
-                    format!("`{inst}` at {pc:#x} accessed {space} {va:#x}: {why} (kernel object {kernel:#x})");
+                    format!("`{inst}` at {pc:#x} accessed {space} {va:#x}: {why} ({wave}, kernel object {kernel:#x})");
                 Stop::MemoryFault { fault, pc, message }
             }
             Trouble::Illegal(why) => Stop::IllegalInstruction {
                 pc,
-                message: format!("`{inst}` at {pc:#x}: {why} (kernel object {kernel:#x})"),
+                message: format!("`{inst}` at {pc:#x}: {why} ({wave}, kernel object {kernel:#x})"),
             },
         }
     }

@@ -561,7 +561,15 @@ fn lds_ends_where_the_dispatch_said() {
 
 #[test]
 fn undefined_results_stop() {
-    assert!(message(MISALIGNED_ATOMIC).1.contains("misaligned atomic"));
+    let (stop, text) = message(MISALIGNED_ATOMIC);
+    assert!(
+        matches!(stop, Stop::MemoryFault { fault, .. } if fault.reason == FaultReason::Misaligned),
+        "{text}"
+    );
+    assert!(
+        text.contains("misaligned atomic") && text.contains("wave 0 of work-group [0, 0, 0]"),
+        "{text}"
+    );
     assert!(message(PAST_REGISTERS).1.contains("v40 is past the 32 registers"));
     let (stop, text) = message(&[0x7e00_02fe]);
     assert!(matches!(stop, Stop::IllegalInstruction { .. }), "{text}");

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use cdna::{
     dispatch::{self, Dispatch, Host, Stop},
-    memory::{Access, Fault},
+    memory::{Access, Fault, FaultReason},
 };
 
 use crate::{
@@ -34,6 +34,8 @@ mod queue_error {
     pub const INVALID_PACKET: i64 = 32;
     pub const GROUP_TOO_LARGE: i64 = 64;
     pub const INVALID_VENDOR_PACKET: i64 = 256;
+    /// ROCr: `HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION`.
+    pub const MEMORY_VIOLATION: i64 = 0x2000_0000;
     pub const ILLEGAL_INSTRUCTION: i64 = 0x4000_0000;
     pub const TRAP: i64 = 0x8000_0000;
 }
@@ -416,8 +418,12 @@ impl Aql {
             .trace
             .kernel(|| format!("{} {} stopped: {stop:?}", self.place(context), kernel().label()));
         Err(match stop {
+            // What the wave itself sees (MEM_VIOL), before any page is looked up.
+            Stop::MemoryFault { fault, message, .. } if is_violation(fault) => {
+                Failure::Error(queue_error::MEMORY_VIOLATION, format!("{at}: {message}"))
+            }
             Stop::MemoryFault { fault, message, .. } => Failure::Fault(fault, format!("{at}: {message}")),
-            Stop::Trap { id, pc } => Failure::Error(queue_error::TRAP, format!("{at}: s_trap {id} at {pc:#x}")),
+            Stop::Trap { message, .. } => Failure::Error(queue_error::TRAP, format!("{at}: {message}")),
             Stop::IllegalInstruction { message, .. } => {
                 Failure::Error(queue_error::ILLEGAL_INSTRUCTION, format!("{at}: {message}"))
             }
@@ -425,6 +431,13 @@ impl Aql {
             Stop::Cancelled => Failure::Cancelled,
         })
     }
+}
+
+/// Faults that a wave reports as a memory violation and not the page tables as a page fault: misaligned atomics, and
+/// addresses that 48 bits and their sign do not make (those past the end of LDS and scratch among them).
+fn is_violation(fault: Fault) -> bool {
+    let sign = fault.va as i64 >> 47;
+    fault.reason == FaultReason::Misaligned || (sign != 0 && sign != -1)
 }
 
 /// What the packet processor refuses before it starts a wave.
@@ -527,6 +540,17 @@ impl Host for Machine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waves_report_what_is_no_page_fault() {
+        let violation = |va, reason| is_violation(Fault { va, reason });
+        assert!(violation(0x1001, FaultReason::Misaligned));
+        assert!(violation(apertures::LDS_BASE + 0x1_0000, FaultReason::NotPresent));
+        assert!(violation(0xdead_beef_0000_0000, FaultReason::NotPresent));
+        for va in [0, 0x7fff_ffff_ffff, 0xffff_8000_0000_0000, u64::MAX] {
+            assert!(!violation(va, FaultReason::NotPresent), "{va:#x}");
+        }
+    }
 
     fn packet(fields: &[(usize, u64, usize)]) -> [u8; 64] {
         let mut bytes = [0; 64];

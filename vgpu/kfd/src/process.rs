@@ -279,6 +279,7 @@ impl Process {
             FaultReason::NotPresent => "nothing is mapped there for this GPU",
             FaultReason::ReadOnly => "the mapping is read-only",
             FaultReason::NoExecute => "the mapping is not executable",
+            FaultReason::Misaligned => "misaligned atomic",
         };
         log::error!("GPU {}: memory fault at {:#x} ({why}): {what}", gpu.index, fault.va);
         let raised = self.events.raise_memory_exception(MemoryException {

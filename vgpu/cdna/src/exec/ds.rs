@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     isa::{Inst, Operand},
-    memory::Access,
+    memory::{Access, Fault, FaultReason},
     wave::{V32, Wave},
 };
 
@@ -188,7 +188,12 @@ fn counter(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, append: bool) 
     let exec = wave.exec();
     let at = Address::Lds((wave.m0() >> 16).wrapping_add(inst.imm as u32));
     let Some(place) = spaces.locate(0, at, 4, Access::Atomic)? else {
-        return Err("misaligned atomic".into());
+        let offset = (wave.m0() >> 16).wrapping_add(inst.imm as u32);
+        return Err(Fault {
+            va: spaces.shared_base + u64::from(offset),
+            reason: FaultReason::Misaligned,
+        }
+        .into());
     };
     let op = if append { AtomicOp::Add } else { AtomicOp::Sub };
     // SAFETY: the counter was located in LDS for an atomic of four bytes.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     isa::{Encoding, Inst, Operand},
-    memory::Access,
+    memory::{Access, Fault, FaultReason},
     wave::{V32, V64, Wave, sreg},
 };
 
@@ -78,12 +78,36 @@ pub enum At<'a> {
     Each(&'a mut dyn FnMut(&Spaces<'_>, usize) -> Address),
 }
 
-fn locate(spaces: &mut Spaces<'_>, exec: u64, bytes: u32, access: Access, at: At<'_>) -> Result<Places, Trouble> {
+fn locate(spaces: &mut Spaces<'_>, exec: u64, bytes: u32, access: Access, mut at: At<'_>) -> Result<Places, Trouble> {
+    if access == Access::Atomic {
+        check_alignment(spaces, exec, bytes, &mut at)?;
+    }
     match at {
         At::Global(base, va) => spaces.locate_global(exec, base, va, bytes, access),
         At::Lds(base, addr) => spaces.locate_all(exec, bytes, access, |_, l| Address::Lds(addr[l].wrapping_add(base))),
         At::Each(f) => spaces.locate_all(exec, bytes, access, f),
     }
+}
+
+/// Atomics want aligned addresses: the first active lane whose address is not faults.
+fn check_alignment(spaces: &Spaces<'_>, exec: u64, bytes: u32, at: &mut At<'_>) -> Result<(), Trouble> {
+    for lane in (0..64).filter(|lane| exec >> lane & 1 != 0) {
+        let va = match at {
+            At::Global(base, va) => base.wrapping_add(va[lane]),
+            At::Lds(base, addr) => spaces.shared_base + u64::from(addr[lane].wrapping_add(*base)),
+            At::Each(f) => match f(spaces, lane) {
+                Address::Global(va) => va,
+                Address::Lds(offset) => spaces.shared_base + u64::from(offset),
+                // Private memory is swizzled, and has checks of its own.
+                _ => continue,
+            },
+        };
+        if !va.is_multiple_of(bytes.into()) {
+            let reason = FaultReason::Misaligned;
+            return Err(Fault { va, reason }.into());
+        }
+    }
+    Ok(())
 }
 
 /// Performs a load, store or atomic on the addresses of the active lanes.

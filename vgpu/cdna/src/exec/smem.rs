@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     isa::{Inst, Mnemonic as M, Operand},
-    memory::Access,
+    memory::{Access, Fault, FaultReason},
     wave::Wave,
 };
 
@@ -146,7 +146,8 @@ fn scalar_atomic(
         return Err(super::Unsupported.into());
     };
     let Some(ptr) = memory.find(va, size, Access::Atomic)? else {
-        return Err("misaligned atomic".into());
+        let reason = FaultReason::Misaligned;
+        return Err(Fault { va, reason }.into());
     };
     let returns = inst.flag(Inst::GLC);
     if wide {
