@@ -163,8 +163,8 @@ attributes! {
     119 MEMPOOL_SUPPORTED_HANDLE_TYPES = Is(0), "no pools";
     120 CLUSTER_LAUNCH = Is(0), "not of capability 8.0";
     121 DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = Is(0), "no arrays";
-    122 CAN_USE_64_BIT_STREAM_MEM_OPS = Is(0), "the calls are refused so far";
-    123 CAN_USE_STREAM_WAIT_VALUE_NOR = Is(0), "as above";
+    122 CAN_USE_64_BIT_STREAM_MEM_OPS = Is(1), "the _v2 calls";
+    123 CAN_USE_STREAM_WAIT_VALUE_NOR = Is(1), "as above";
     124 DMA_BUF_SUPPORTED = Of(|_| i32::from(hsa::get().is_ok_and(|hsa| hsa.dma_buf))), "ROCr's";
     125 IPC_EVENT_SUPPORTED = Is(0), "the calls are refused so far";
     126 MEM_SYNC_DOMAIN_COUNT = Is(1), "one domain";

@@ -69,35 +69,29 @@ impl Packet {
         Self { words }
     }
 
-    /// Waits until the signals are 0 (at most [`BARRIER_SIGNALS`]), then counts `completion` down.
-    pub fn barrier_and(signals: &[SignalRef], completion: Option<SignalRef>) -> Self {
-        Self::barrier(HSA_PACKET_TYPE_BARRIER_AND, signals, completion)
-    }
-
-    /// Waits until one of the signals is 0 (at most [`BARRIER_SIGNALS`]), then counts `completion` down.
-    pub fn barrier_or(signals: &[SignalRef], completion: Option<SignalRef>) -> Self {
-        Self::barrier(HSA_PACKET_TYPE_BARRIER_OR, signals, completion)
-    }
-
-    fn barrier(kind: u16, signals: &[SignalRef], completion: Option<SignalRef>) -> Self {
-        let mut body = hsa_barrier_packet_t {
-            completion_signal: completion.map_or(NO_SIGNAL, |c| c.0),
-            ..Default::default()
-        };
+    /// Waits until the signals are 0 (at most [`BARRIER_SIGNALS`]).
+    pub fn barrier_and(signals: &[SignalRef]) -> Self {
+        let mut body = hsa_barrier_packet_t::default();
         for (slot, signal) in body.dep_signal.iter_mut().zip(signals) {
             *slot = signal.0;
         }
-        Self::from_bytes(kind | BARRIER_BIT | SYSTEM_SCOPES, 0, &body)
+        Self::from_bytes(HSA_PACKET_TYPE_BARRIER_AND | BARRIER_BIT | SYSTEM_SCOPES, 0, &body)
     }
 
-    /// Does nothing, notes the time and counts `completion` down. gfx90a's and gfx942's firmware notes no time for plain
-    /// barriers, but for AMD's own packet that compares a signal. The signal here is always 0, as it must be.
-    pub fn timed_marker(completion: SignalRef) -> Self {
+    /// The same packet, which also counts `completion` down when it has been executed: all kinds of packets have that field.
+    pub fn completing(mut self, completion: SignalRef) -> Self {
+        self.words[14] = completion.0.handle as u32;
+        self.words[15] = (completion.0.handle >> 32) as u32;
+        self
+    }
+
+    /// Does nothing but note the time. gfx90a's and gfx942's firmware notes no time for plain barriers, but for AMD's own
+    /// packet that compares a signal. The signal here is always 0, as it must be.
+    pub fn timed_marker() -> Self {
         let body = hsa_amd_barrier_value_packet_t {
             signal: satisfied(),
             cond: HSA_SIGNAL_CONDITION_EQ,
             mask: -1,
-            completion_signal: completion.0,
             ..Default::default()
         };
         let format = u16::from(HSA_AMD_PACKET_TYPE_BARRIER_VALUE);
@@ -108,8 +102,8 @@ impl Packet {
         )
     }
 
-    /// Launches a kernel, then counts `completion` down.
-    pub fn dispatch(dispatch: &Dispatch, completion: SignalRef) -> Self {
+    /// Launches a kernel.
+    pub fn dispatch(dispatch: &Dispatch) -> Self {
         let body = hsa_kernel_dispatch_packet_t {
             header: 0,
             setup: 0,
@@ -125,7 +119,7 @@ impl Packet {
             kernel_object: dispatch.kernel_object,
             kernarg_address: dispatch.kernarg as *mut c_void,
             reserved2: 0,
-            completion_signal: completion.0,
+            completion_signal: NO_SIGNAL,
         };
         let setup = 3 << HSA_KERNEL_DISPATCH_PACKET_SETUP_DIMENSIONS;
         Self::from_bytes(
@@ -305,23 +299,21 @@ mod tests {
     #[test]
     fn packets_are_laid_out_as_the_command_processor_reads_them() {
         let signal = |handle| SignalRef(hsa_signal_t { handle });
-        let barrier = Packet::barrier_and(&[signal(0x1111), signal(0x2222)], Some(signal(0x9999)));
+        let barrier = Packet::barrier_and(&[signal(0x1111), signal(0x2222)]).completing(signal(0x9999));
         assert_eq!(barrier.words[0], 3 | 1 << 8 | 2 << 9 | 2 << 11);
         assert_eq!(
             (barrier.words[2], barrier.words[4], barrier.words[6], barrier.words[14]),
             (0x1111, 0x2222, 0, 0x9999)
         );
-        let dispatch = Packet::dispatch(
-            &Dispatch {
-                workgroup: [64, 2, 3],
-                grid: [640, 4, 9],
-                private_size: 16,
-                group_size: 1024,
-                kernel_object: 0xA_0000_0040,
-                kernarg: 0xB_0000_0080,
-            },
-            signal(7),
-        );
+        let dispatch = Packet::dispatch(&Dispatch {
+            workgroup: [64, 2, 3],
+            grid: [640, 4, 9],
+            private_size: 16,
+            group_size: 1024,
+            kernel_object: 0xA_0000_0040,
+            kernarg: 0xB_0000_0080,
+        })
+        .completing(signal(7));
         assert_eq!(dispatch.words[0], 2 | 1 << 8 | 2 << 9 | 2 << 11 | 3 << 16);
         assert_eq!(dispatch.words[1], 64 | 2 << 16);
         assert_eq!(dispatch.words[2..8], [3, 640, 4, 9, 16, 1024]);

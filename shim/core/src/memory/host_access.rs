@@ -67,6 +67,27 @@ pub fn leave(address: u64) {
     }
 }
 
+/// Reads up to 8 bytes of device memory with the CPU; `None` unless they lie in a block that is open to it. `address` is a multiple
+/// of `bytes` where that is 4 or 8, which are then read at once.
+pub fn load(address: u64, bytes: u64) -> Option<u64> {
+    let blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let (&base, &size) = blocks.range(..=address).next_back()?;
+    if closed() || address - base + bytes > size || bytes > 8 {
+        return None;
+    }
+    let mut word = [0; 8];
+    // SAFETY: the block is mapped readable, and neither freed nor closed while `blocks` is locked.
+    unsafe {
+        match bytes {
+            8 => word = (address as *const u64).read_volatile().to_le_bytes(),
+            4 => word[..4].copy_from_slice(&(address as *const u32).read_volatile().to_le_bytes()),
+            _ => core::ptr::copy_nonoverlapping(address as *const u8, word.as_mut_ptr(), bytes as usize),
+        }
+    }
+    core::sync::atomic::fence(Ordering::Acquire);
+    Some(u64::from_le_bytes(word))
+}
+
 /// Whether blocks are closed to the CPU: by the hooks that were found, or from the start.
 fn closed() -> bool {
     CLOSED.load(Ordering::Relaxed) || *config::HOST_ACCESS.get() == HostAccess::Never

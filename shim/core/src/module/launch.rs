@@ -123,7 +123,7 @@ pub unsafe fn launch(
         Box::new(Arc::clone(&module)),
         Box::new((ring.clone(), heap)),
     ];
-    let submit = || stream.packet(|signal| Packet::dispatch(&dispatch, signal), resources);
+    let submit = || stream.packet(Packet::dispatch(&dispatch), resources);
     match ring {
         Some(ring) => ring.with_writer(&module, submit),
         None => submit().map(|_| ()),

@@ -10,7 +10,8 @@ use super::completion::{self, Completion, Frontier};
 use crate::abi::Error;
 use crate::hsa::fault;
 
-type Call = Box<dyn FnOnce(Option<Error>) + Send>;
+/// What is called; it gets the process's fault, if there is one by then.
+pub type Call = Box<dyn FnOnce(Option<Error>) + Send>;
 
 struct Work {
     after: Frontier,

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::abi::{Error, Result};
@@ -15,22 +16,41 @@ const SLICE: Duration = Duration::from_millis(20);
 ///
 /// Whoever waits on it, be it a packet in a ring, holds a reference until the wait is over; only then does the signal go
 /// back to the pool. Reusing it earlier would let the waiter pass too soon or never.
+///
+/// An operation may be *parked* in host memory ([`super::proxy`]); its completion exists from the start, so that events and
+/// other streams can refer to it, but no packet and no copy may wait on it before it has been submitted.
 #[derive(Debug)]
 pub struct Completion {
     signal: Signal,
-    /// The ring whose packet counts the signal down, if it is one: packets of a ring are in order without a wait.
-    ring: Option<u64>,
+    /// The ring whose packet counts the signal down, or 0: packets of a ring are in order without a wait.
+    ring: AtomicU64,
+    /// It is on its way: only the device's own progress ends it.
+    submitted: AtomicBool,
 }
 
 impl Completion {
-    /// The end of an operation of `parts` parts, each of which counts the signal down by one.
+    /// The end of an operation of `parts` parts, each of which counts the signal down by one. The operation is about to be
+    /// submitted.
     ///
     /// # Errors
     /// MEMORY_ALLOCATION when there is no signal left.
-    pub fn new(parts: usize, ring: Option<u64>) -> Result<Arc<Self>> {
+    pub fn new(parts: usize) -> Result<Arc<Self>> {
+        Self::create(parts, true)
+    }
+
+    /// As [`Completion::new`], of an operation that is parked.
+    ///
+    /// # Errors
+    /// As [`Completion::new`].
+    pub fn parked(parts: usize) -> Result<Arc<Self>> {
+        Self::create(parts, false)
+    }
+
+    fn create(parts: usize, submitted: bool) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
             signal: Signal::new(parts as i64)?,
-            ring,
+            ring: AtomicU64::new(0),
+            submitted: AtomicBool::new(submitted),
         }))
     }
 
@@ -39,9 +59,24 @@ impl Completion {
         self.signal.name()
     }
 
-    /// The ring of the packet that completes it.
-    pub fn ring(&self) -> Option<u64> {
-        self.ring
+    /// Whether a packet of that ring completes it.
+    pub fn is_on_ring(&self, ring: u64) -> bool {
+        self.ring.load(Ordering::Relaxed) == ring
+    }
+
+    /// A packet of `ring` is about to carry it.
+    pub fn set_ring(&self, ring: u64) {
+        self.ring.store(ring, Ordering::Relaxed);
+    }
+
+    /// A parked operation is on its way now.
+    pub fn set_submitted(&self) {
+        self.submitted.store(true, Ordering::Release);
+    }
+
+    /// The operation is on its way, or over.
+    pub fn is_submitted(&self) -> bool {
+        self.submitted.load(Ordering::Acquire) || self.is_done()
     }
 
     /// The operation has ended.
@@ -63,11 +98,20 @@ impl Completion {
     /// # Errors
     /// The process's fault: a dead queue never ends anything.
     pub fn wait(&self) -> Result<()> {
+        self.wait_quietly()?;
+        super::synchronized();
+        fault::check()
+    }
+
+    /// As [`Completion::wait`], for waits that are not the application's: what runs at its synchronisations does not run.
+    ///
+    /// # Errors
+    /// As [`Completion::wait`].
+    pub fn wait_quietly(&self) -> Result<()> {
         while !self.signal.wait(SLICE) && fault::current().is_none() {}
         if self.signal.load() < 0 {
             report_failed_copy(self.signal.load());
         }
-        super::synchronized();
         fault::check()
     }
 
@@ -132,6 +176,11 @@ impl Frontier {
     /// Everything before this point has ended.
     pub fn is_done(&self) -> bool {
         self.0.iter().all(|c| c.is_done())
+    }
+
+    /// Everything before this point is on its way, or over.
+    pub fn is_submitted(&self) -> bool {
+        self.0.iter().all(|c| c.is_submitted())
     }
 
     /// Forgets what has ended.

@@ -1,18 +1,21 @@
 //! Streams, events, copies, callbacks.
 
 pub mod callback;
+pub mod command;
 pub mod completion;
 pub mod copy;
 pub mod event;
 pub mod fill;
 pub mod locate;
+pub mod memop;
+mod proxy;
 pub mod ring;
 pub mod spans;
 pub mod staging;
 #[allow(clippy::module_inception)]
 mod stream;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 pub use event::Event;
@@ -71,9 +74,15 @@ pub struct Shared {
     /// All streams, and destroyed ones until their work has ended. The legacy stream comes first.
     streams: Mutex<Vec<Arc<Stream>>>,
     legacy: OnceLock<Weak<Stream>>,
+    /// The context ends: parked operations are dropped.
+    cancelled: AtomicBool,
 }
 
 impl Shared {
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
     fn streams(&self) -> Vec<Arc<Stream>> {
         self.streams.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
@@ -111,6 +120,7 @@ impl ContextStreams {
             rings: OnceLock::new(),
             streams: Mutex::new(Vec::new()),
             legacy: OnceLock::new(),
+            cancelled: AtomicBool::new(false),
         });
         let legacy = shared.add(Kind::Legacy, 0);
         let _ = shared.legacy.set(Arc::downgrade(&legacy));
@@ -214,8 +224,10 @@ impl ContextStreams {
 }
 
 impl ContextStreams {
-    /// Waits for all work, as far as it still can end, and ends the streams' and events' handles.
+    /// Waits for all work that is on its way, drops what still waits for a value in memory, and ends the streams' and events'
+    /// handles.
     pub fn shutdown(&self) {
+        self.shared.cancelled.store(true, Ordering::Release);
         if let Err(error) = self.synchronize() {
             log::debug!("a context ends with {error:?}");
         }

@@ -20,7 +20,7 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Identifies the ring in [`Completion::ring`].
+    /// Identifies the ring in [`Completion::is_on_ring`]; never 0.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -33,7 +33,7 @@ impl Ring {
             .is_none_or(|c| c.is_done())
     }
 
-    /// Puts `packet` behind everything in `waits_for`. `completion` must be the packet's.
+    /// Puts `packet`, which will end with `completion`, behind everything in `waits_for`.
     ///
     /// # Errors
     /// The process's fault, when it happens while the ring is full.
@@ -41,14 +41,12 @@ impl Ring {
         // Packets of this ring that were submitted before need no wait: every packet has the barrier bit.
         let signals: Vec<SignalRef> = waits_for
             .iter()
-            .filter(|c| c.ring() != Some(self.id))
+            .filter(|c| !c.is_on_ring(self.id))
             .map(|c| c.signal())
             .collect();
-        let mut packets: Vec<Packet> = signals
-            .chunks(BARRIER_SIGNALS)
-            .map(|some| Packet::barrier_and(some, None))
-            .collect();
-        packets.push(packet);
+        let mut packets: Vec<Packet> = signals.chunks(BARRIER_SIGNALS).map(Packet::barrier_and).collect();
+        completion.set_ring(self.id);
+        packets.push(packet.completing(completion.signal()));
         self.queue.submit(&packets)?;
         *self.last.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::clone(completion));
         Ok(())

@@ -10,23 +10,24 @@
 //! ```
 //!
 //! Between operations of one ring the barrier bit keeps the order and nobody waits; between engines a signal does.
-//! [`Stream::enqueue`] is the one door that all operations pass.
+//! [`Stream::enqueue`] is the one door that all operations pass. An operation that may not be submitted yet, because
+//! something before it waits for a value in memory, is parked; [`super::proxy`] submits it later.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use super::Shared;
-use super::callback;
+use super::command::Command;
 use super::completion::{Completion, Frontier, Marks, Pending, Resource};
+use super::memop::{Condition, Target};
+use super::proxy::{self, Questions};
 use super::ring::Ring;
 use super::spans::Span;
+use super::{Shared, callback, command};
 use crate::abi::{Error, Result};
 use crate::device::Device;
 use crate::hsa::queue::Packet;
-use crate::hsa::signal::SignalRef;
-use crate::hsa::{self, Agent, copy, fault};
-use crate::memory;
+use crate::hsa::{Agent, fault};
 
 /// Of how many other streams a stream knows that it comes after them.
 const FOLLOWED: usize = 64;
@@ -50,6 +51,7 @@ pub struct Stream {
     kind: Kind,
     priority: i32,
     context: Weak<Shared>,
+    this: Weak<Self>,
     device: &'static Device,
     destroyed: AtomicBool,
     /// Counts operations and marks; see [`Stream::now`].
@@ -72,10 +74,19 @@ struct State {
     ended: u64,
     /// Times of other streams that all later operations here come after.
     follows: Marks,
+    /// What is not submitted yet, in order.
+    parked: VecDeque<Parked>,
     /// The legacy stream's `seq` that this stream has waited for.
     legacy_seen: u64,
     /// This stream's `seq` that the legacy stream has waited for.
     seen_by_legacy: u64,
+}
+
+/// An operation that is not submitted yet.
+struct Parked {
+    command: Command,
+    waits_for: Frontier,
+    completion: Arc<Completion>,
 }
 
 impl State {
@@ -100,11 +111,12 @@ impl State {
 
 impl Stream {
     pub(super) fn new(id: u64, kind: Kind, priority: i32, context: &Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
             id,
             kind,
             priority,
             context: Arc::downgrade(context),
+            this: this.clone(),
             device: context.device,
             destroyed: AtomicBool::new(false),
             clock: AtomicU64::new(0),
@@ -272,27 +284,30 @@ impl Stream {
         self.state().follows.iter().any(known)
     }
 
-    /// Enqueues one operation: `submit` gets what it must wait for and returns the completion it will count down.
-    fn enqueue(
-        &self,
-        resources: Vec<Resource>,
-        submit: impl FnOnce(&Frontier, &mut Option<Arc<Ring>>) -> Result<Arc<Completion>>,
-    ) -> Result<()> {
-        fault::check()?;
-        let _turn = self.turn();
+    /// The time of the next operation, what it must wait for, the ring, and whether something is parked. The caller has the turn.
+    fn look(&self) -> (u64, Frontier, Option<Arc<Ring>>, bool) {
         let time = self.tick();
         self.order();
-        let (tail, mut ring) = {
-            let mut state = self.state();
-            state.reap();
-            (state.tail.clone(), state.ring.clone())
-        };
-        match submit(&tail, &mut ring) {
-            Ok(completion) => {
+        let mut state = self.state();
+        state.reap();
+        (time, state.tail.clone(), state.ring.clone(), !state.parked.is_empty())
+    }
+
+    /// Enqueues one operation and returns its end. `resources` are kept until then.
+    fn enqueue(&self, command: Command, resources: Vec<Resource>) -> Result<Arc<Completion>> {
+        fault::check()?;
+        let _turn = self.turn();
+        let (time, tail, mut ring, parked) = self.look();
+        if parked || !tail.is_submitted() {
+            return self.park(time, command, tail, resources);
+        }
+        let completion = Completion::new(command.parts())?;
+        match self.submit(command, &tail, &mut ring, &completion) {
+            Ok(()) => {
                 let mut state = self.state();
                 state.ring = ring;
-                state.append(time, completion, tail, resources);
-                Ok(())
+                state.append(time, Arc::clone(&completion), tail, resources);
+                Ok(completion)
             }
             Err(error) => {
                 // Part of it may be on its way already.
@@ -302,88 +317,148 @@ impl Stream {
         }
     }
 
-    /// Enqueues a packet and returns its end; `make` gets the completion signal. `resources` are kept until it has ended.
-    ///
-    /// # Errors
-    /// MEMORY_ALLOCATION when no queue or signal is left, or the process's fault.
-    pub fn packet(&self, make: impl FnOnce(SignalRef) -> Packet, resources: Vec<Resource>) -> Result<Arc<Completion>> {
-        let mut end = None;
-        self.enqueue(resources, |tail, ring| {
-            let completion = self.submit_packet(tail, ring, make)?;
-            end = Some(Arc::clone(&completion));
-            Ok(completion)
-        })?;
-        end.ok_or(Error::UNKNOWN)
-    }
-
-    fn submit_packet(
-        &self,
-        tail: &Frontier,
-        current: &mut Option<Arc<Ring>>,
-        make: impl FnOnce(SignalRef) -> Packet,
-    ) -> Result<Arc<Completion>> {
-        let shared = self.context.upgrade().ok_or(Error::CONTEXT_IS_DESTROYED)?;
-        // While the last packet is on its way the stream stays on its ring, where order is free.
-        let busy = current
-            .as_ref()
-            .filter(|ring| tail.iter().any(|c| c.ring() == Some(ring.id())));
-        let ring = match busy {
-            Some(ring) => Arc::clone(ring),
-            None => shared.rings()?.borrow(self.priority, current.as_ref())?,
+    /// Keeps an operation in host memory until what it waits for has been submitted. The caller has the turn.
+    fn park(&self, time: u64, command: Command, tail: Frontier, resources: Vec<Resource>) -> Result<Arc<Completion>> {
+        let completion = Completion::parked(command.parts())?;
+        let first = {
+            let mut state = self.state();
+            state.parked.push_back(Parked {
+                command,
+                waits_for: tail.clone(),
+                completion: Arc::clone(&completion),
+            });
+            state.append(time, Arc::clone(&completion), tail, resources);
+            state.parked.len() == 1
         };
-        let completion = Completion::new(1, Some(ring.id()))?;
-        ring.submit(tail, make(completion.signal()), &completion)?;
-        *current = Some(ring);
+        if first && let Some(this) = self.this.upgrade() {
+            proxy::watch(this);
+        }
         Ok(completion)
     }
 
+    /// Sends an operation on its way. All that it waits for has been submitted.
+    fn submit(
+        &self,
+        command: Command,
+        waits_for: &Frontier,
+        ring: &mut Option<Arc<Ring>>,
+        completion: &Arc<Completion>,
+    ) -> Result<()> {
+        match command {
+            Command::Packet(packet) => {
+                let borrowed = self.ring(waits_for, ring.as_ref())?;
+                borrowed.submit(waits_for, packet, completion)?;
+                *ring = Some(borrowed);
+                Ok(())
+            }
+            Command::Copy { spans, dst, src } => command::start_copies(&spans, dst, src, waits_for, completion),
+            Command::HostCall(call) => {
+                callback::submit(waits_for.clone(), call, Arc::clone(completion));
+                Ok(())
+            }
+            // Only ever parked.
+            Command::Wait(_) => Err(Error::UNKNOWN),
+        }
+    }
+
+    fn ring(&self, waits_for: &Frontier, current: Option<&Arc<Ring>>) -> Result<Arc<Ring>> {
+        let shared = self.context.upgrade().ok_or(Error::CONTEXT_IS_DESTROYED)?;
+        // While the last packet is on its way the stream stays on its ring, where order is free.
+        let busy = current.filter(|ring| waits_for.iter().any(|c| c.is_on_ring(ring.id())));
+        match busy {
+            Some(ring) => Ok(Arc::clone(ring)),
+            None => shared.rings()?.borrow(self.priority, current),
+        }
+    }
+
+    /// Submits what may be submitted of the parked operations; for [`proxy`] alone. Conditions that only a device can look at
+    /// become `questions`, and are answered in the next call. False when nothing is parked any more.
+    pub(super) fn advance(&self, questions: &mut Questions) -> bool {
+        let _turn = self.turn();
+        loop {
+            let mut parked = {
+                let mut state = self.state();
+                match state.parked.pop_front() {
+                    Some(parked) => parked,
+                    None => return false,
+                }
+            };
+            if fault::current().is_some() || self.is_cancelled() {
+                discard(parked);
+                questions.progress();
+                continue;
+            }
+            let goes_on = match &mut parked.command {
+                Command::Wait(condition) => {
+                    parked.waits_for.is_done() && questions.is_met(&parked.completion, condition)
+                }
+                _ => parked.waits_for.is_submitted(),
+            };
+            if !goes_on {
+                let mut state = self.state();
+                state.parked.push_front(parked);
+                ask_ahead(&state.parked, questions);
+                return true;
+            }
+            questions.progress();
+            self.release(parked);
+        }
+    }
+
+    /// Ends a wait, or submits what stood behind one.
+    fn release(&self, parked: Parked) {
+        let Parked {
+            command,
+            waits_for,
+            completion,
+        } = parked;
+        if let Command::Wait(_) = command {
+            completion.finish(1);
+            return;
+        }
+        let mut ring = self.state().ring.clone();
+        let submitted = self.submit(command, &waits_for, &mut ring, &completion);
+        self.state().ring = ring;
+        completion.set_submitted();
+        if let Err(error) = submitted {
+            // The call that enqueued it has long returned: as with a kernel that fails, the process is told by its next calls.
+            log::error!("an operation behind a stream wait could not be submitted: {error:?}");
+            fault::raise(Error::LAUNCH_FAILURE);
+        }
+    }
+
+    /// The context has ended: what is parked will not run.
+    fn is_cancelled(&self) -> bool {
+        self.context.upgrade().is_none_or(|shared| shared.is_cancelled())
+    }
+
+    /// Enqueues a packet and returns its end. `resources` are kept until then.
+    ///
+    /// # Errors
+    /// MEMORY_ALLOCATION when no queue or signal is left, or the process's fault.
+    pub fn packet(&self, packet: Packet, resources: Vec<Resource>) -> Result<Arc<Completion>> {
+        self.enqueue(Command::Packet(packet), resources)
+    }
+
     /// Enqueues copies of `spans` by ROCr's copy engines and returns their end. The agents are those that own, or may reach,
-    /// either side.
+    /// either side. The callers have checked that both sides are memory the agents may access, and keep the blocks alive
+    /// until the stream has passed this point.
     ///
     /// # Errors
     /// What ROCr's refusal means to CUDA; the spans submitted before it may still run.
     pub fn copy(
         &self,
         spans: &[Span],
-        dst: &Agent,
-        src: &Agent,
+        dst: &'static Agent,
+        src: &'static Agent,
         resources: Vec<Resource>,
     ) -> Result<Option<Arc<Completion>>> {
         if spans.is_empty() {
             return Ok(None);
         }
-        let src = source_agent(spans, dst, src);
-        let mut last = None;
-        self.enqueue(resources, |tail, _| {
-            let waits_for = tail.signals();
-            let completion = Completion::new(spans.len(), None)?;
-            for (index, span) in spans.iter().enumerate() {
-                // SAFETY: the callers have checked that both ranges are memory the agents may access, and hold the
-                // blocks alive until the stream has passed this point; signals live as long as their completions.
-                let started = unsafe {
-                    copy::start(
-                        (span.dst, dst),
-                        (span.src, src),
-                        span.len as usize,
-                        &waits_for,
-                        completion.signal(),
-                    )
-                };
-                if let Err(error) = started {
-                    log::error!(
-                        "a copy of {} bytes to {:#x} from {:#x}: {error}",
-                        span.len,
-                        span.dst,
-                        span.src
-                    );
-                    completion.finish(spans.len() - index);
-                    return Err(Error::INVALID_VALUE);
-                }
-            }
-            last = Some(Arc::clone(&completion));
-            Ok(completion)
-        })?;
-        Ok(last)
+        let src = command::source_agent(spans, dst, src);
+        let spans = spans.to_vec();
+        self.enqueue(Command::Copy { spans, dst, src }, resources).map(Some)
     }
 
     /// Enqueues a call on the host. It gets the process's fault, if there is one by then.
@@ -391,11 +466,41 @@ impl Stream {
     /// # Errors
     /// MEMORY_ALLOCATION when no signal is left, or the process's fault.
     pub fn host_call(&self, call: impl FnOnce(Option<Error>) + Send + 'static) -> Result<()> {
-        self.enqueue(Vec::new(), |tail, _| {
-            let completion = Completion::new(1, None)?;
-            callback::submit(tail.clone(), Box::new(call), Arc::clone(&completion));
-            Ok(completion)
-        })
+        self.enqueue(Command::HostCall(Box::new(call)), Vec::new()).map(|_| ())
+    }
+
+    /// Makes all later operations wait until `condition` holds (`cuStreamWaitValue`).
+    ///
+    /// # Errors
+    /// MEMORY_ALLOCATION when no signal is left, or the process's fault.
+    pub fn wait_for_memory(&self, condition: Condition) -> Result<()> {
+        fault::check()?;
+        let _turn = self.turn();
+        let (time, tail, _, parked) = self.look();
+        if !parked && tail.is_done() && condition.is_met() == Some(true) {
+            return Ok(());
+        }
+        self.park(time, Command::Wait(condition), tail, Vec::new()).map(|_| ())
+    }
+
+    /// Stores the low `target.bytes` bytes of `value` behind all operations so far (`cuStreamWriteValue`): whoever sees
+    /// the value, on whatever device or host, sees what they wrote.
+    ///
+    /// # Errors
+    /// MEMORY_ALLOCATION when no signal is left, or the process's fault.
+    pub fn write_memory(&self, target: &Target, value: u64) -> Result<()> {
+        if target.is_host() {
+            fault::check()?;
+            let _turn = self.turn();
+            let (_, tail, _, parked) = self.look();
+            if !parked && tail.is_done() {
+                target.store(value);
+                return Ok(());
+            }
+        }
+        let (span, chunk) = target.span(value)?;
+        self.copy(&[span], target.device.agent, target.device.host, vec![Box::new(chunk)])?;
+        Ok(())
     }
 
     /// The point after everything enqueued so far (an event without timing).
@@ -419,7 +524,7 @@ impl Stream {
     /// # Errors
     /// As [`Stream::packet`].
     pub fn timed_marker(&self) -> Result<Arc<Completion>> {
-        self.packet(Packet::timed_marker, Vec::new())
+        self.packet(Packet::timed_marker(), Vec::new())
     }
 
     /// Everything enqueued so far has ended. The legacy stream answers for all blocking ones.
@@ -474,16 +579,32 @@ impl Stream {
     }
 }
 
-/// The agent to name for the source of copies.
-///
-/// Where both sides are said to be one GPU's, ROCr looks for the owner of attached memory itself, and may find a GPU that
-/// `ROCR_VISIBLE_DEVICES` hides. Releases from 6.1 on have no number of engines for such a GPU: they drop the copy, report success
-/// and never end its signal. Named as host memory, the source is taken at our word, and the GPU that has both sides mapped
-/// copies with its own engine.
-fn source_agent<'a>(spans: &[Span], dst: &Agent, src: &'a Agent) -> &'a Agent {
-    let hidden = |address| memory::lookup(address).is_some_and(|entry| entry.has_hidden_owner());
-    if !core::ptr::eq(dst, src) || !spans.first().is_some_and(|span| hidden(span.dst) || hidden(span.src)) {
-        return src;
+/// Asks about the waits that stand right behind the first: one look at the device then answers all of them.
+fn ask_ahead(parked: &VecDeque<Parked>, questions: &mut Questions) {
+    let Some(first) = parked.front().filter(|first| questions.is_asked(&first.completion)) else {
+        return;
+    };
+    let mut before = &first.completion;
+    for next in parked.iter().skip(1) {
+        let Command::Wait(condition) = &next.command else {
+            return;
+        };
+        // Anything else it waits for might still change the memory.
+        if next.waits_for.iter().any(|c| !Arc::ptr_eq(c, before) && !c.is_done()) {
+            return;
+        }
+        questions.ask(&next.completion, condition);
+        before = &next.completion;
     }
-    hsa::get().ok().and_then(|hsa| hsa.nearest_cpu(src)).unwrap_or(src)
+}
+
+/// Ends an operation that will not run. Calls on the host are told of the fault that is the reason.
+fn discard(parked: Parked) {
+    let parts = parked.command.parts();
+    match parked.command {
+        Command::HostCall(call) if fault::current().is_some() => {
+            callback::submit(Frontier::default(), call, parked.completion);
+        }
+        _ => parked.completion.finish(parts),
+    }
 }

@@ -1,0 +1,218 @@
+//! The wait proxy: a thread that looks at the memory that streams wait for, and submits what stands behind.
+//!
+//! A stream wait value is not put into a ring or a copy engine: those are few, and whatever stood behind it there, of
+//! other streams too, would wait with it, perhaps the very write that it waits for. Instead the stream is *parked*: its
+//! operations from the wait on stay in host memory, and so do those of other streams that depend on them. So a ring or
+//! an engine never holds anything that waits for a value in memory, and any number of streams may wait.
+//!
+//! ```text
+//! stream A   copy ── wait flag ─ kernel ─ event           engine: copy      parked: wait, kernel, event
+//! stream B              kernel ── wait for the event ─ copy    ring: kernel      parked: copy
+//! ```
+//!
+//! The proxy reads host memory, and device memory where the card's BAR lets it. Elsewhere a copy engine brings the pages in
+//! question, all of a device at once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use super::completion::Completion;
+use super::memop::Condition;
+use super::staging::{Chunk, LARGEST};
+use super::stream::Stream;
+use crate::abi::Result;
+use crate::device::{self, Device};
+use crate::hsa::copy;
+use crate::memory;
+
+/// Bytes that one look at device memory brings.
+const PAGE: u64 = 4096;
+
+struct Arrivals {
+    streams: Vec<Arc<Stream>>,
+    started: bool,
+}
+
+static ARRIVALS: Mutex<Arrivals> = Mutex::new(Arrivals {
+    streams: Vec::new(),
+    started: false,
+});
+static ARRIVED: Condvar = Condvar::new();
+
+/// Takes care of a stream that has just parked its first operation.
+pub(super) fn watch(stream: Arc<Stream>) {
+    let mut arrivals = ARRIVALS.lock().unwrap_or_else(|e| e.into_inner());
+    arrivals.streams.push(stream);
+    if !arrivals.started {
+        arrivals.started = true;
+        let spawned = std::thread::Builder::new().name("regauge-wait".into()).spawn(run);
+        if let Err(error) = spawned {
+            log::error!("cannot start the thread for stream waits: {error}");
+            arrivals.started = false;
+        }
+    }
+    drop(arrivals);
+    ARRIVED.notify_one();
+}
+
+fn run() {
+    // SAFETY: this thread's own timer slack: a sleep of 10 us must not become one of 60.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000, 0, 0, 0) };
+    let mut watched: Vec<Arc<Stream>> = Vec::new();
+    let mut questions = Questions::default();
+    let mut idle_since = Instant::now();
+    loop {
+        {
+            let mut arrivals = ARRIVALS.lock().unwrap_or_else(|e| e.into_inner());
+            if arrivals.streams.is_empty() {
+                arrivals = if watched.is_empty() {
+                    ARRIVED.wait(arrivals).unwrap_or_else(|e| e.into_inner())
+                } else {
+                    let pause = pause(idle_since.elapsed());
+                    let waited = ARRIVED.wait_timeout(arrivals, pause);
+                    waited.unwrap_or_else(|e| e.into_inner()).0
+                };
+            }
+            if !arrivals.streams.is_empty() {
+                idle_since = Instant::now();
+            }
+            watched.append(&mut arrivals.streams);
+        }
+        // A stream that goes on may free others that wait for its events.
+        while {
+            questions.begin();
+            watched.retain(|stream| stream.advance(&mut questions));
+            questions.answer();
+            questions.progress
+        } {
+            idle_since = Instant::now();
+        }
+    }
+}
+
+/// How long to sleep before the next look: a small share of the time that nothing has happened for. What it adds to a
+/// wait is then a small share of the wait, and a wait that takes long costs little.
+fn pause(idle: Duration) -> Duration {
+    (idle / 8).clamp(Duration::from_micros(5), Duration::from_micros(500))
+}
+
+/// A page of a device's memory (its ordinal, the page's address), and the waits that want to see it.
+type Page = ((i32, u64), Vec<(usize, Condition)>);
+
+/// Identifies a wait: its completion lives as long as it is parked.
+fn key(completion: &Arc<Completion>) -> usize {
+    Arc::as_ptr(completion).addr()
+}
+
+/// What only devices can look at, and what they have seen.
+#[derive(Default)]
+pub(super) struct Questions {
+    asked: Vec<(usize, Condition)>,
+    answers: HashMap<usize, bool>,
+    progress: bool,
+}
+
+impl Questions {
+    fn begin(&mut self) {
+        self.asked.clear();
+        self.progress = false;
+    }
+
+    /// Something was submitted or ended.
+    pub fn progress(&mut self) {
+        self.progress = true;
+    }
+
+    /// Whether a wait is over; everything before it is. If only the device knows, it is asked, and has answered at the next call.
+    pub fn is_met(&mut self, completion: &Arc<Completion>, condition: &Condition) -> bool {
+        if let Some(met) = condition.is_met() {
+            return met;
+        }
+        let met = self.answers.remove(&key(completion)) == Some(true);
+        if !met {
+            self.ask(completion, condition);
+        }
+        met
+    }
+
+    /// Has the device look at a condition.
+    pub fn ask(&mut self, completion: &Arc<Completion>, condition: &Condition) {
+        self.asked.push((key(completion), *condition));
+    }
+
+    /// The device was just asked about this wait.
+    pub fn is_asked(&self, completion: &Arc<Completion>) -> bool {
+        self.asked.last().is_some_and(|(asked, _)| *asked == key(completion))
+    }
+
+    /// Has the devices look.
+    fn answer(&mut self) {
+        self.answers.clear();
+        if self.asked.is_empty() {
+            return;
+        }
+        let mut pages: BTreeMap<(i32, u64), Vec<(usize, Condition)>> = BTreeMap::new();
+        for (key, condition) in self.asked.drain(..) {
+            let target = &condition.target;
+            let page = (target.device.ordinal, target.address & !(PAGE - 1));
+            pages.entry(page).or_default().push((key, condition));
+        }
+        let pages: Vec<Page> = pages.into_iter().collect();
+        for batch in pages.chunk_by(|(a, _), (b, _)| a.0 == b.0) {
+            let Ok(device) = device::get(batch[0].0.0) else {
+                continue;
+            };
+            for batch in batch.chunks(LARGEST / PAGE as usize) {
+                if let Err(error) = self.look(device, batch) {
+                    log::debug!("{device:?} cannot look at waits: {error:?}");
+                }
+            }
+        }
+    }
+
+    fn look(&mut self, device: &'static Device, pages: &[Page]) -> Result<()> {
+        let mut chunk = Chunk::new(device, pages.len() * PAGE as usize)?;
+        let completion = Completion::new(pages.len())?;
+        for (index, ((_, page), conditions)) in pages.iter().enumerate() {
+            // What lies outside the allocation is not there for the engine.
+            let extent = memory::lookup(conditions[0].1.target.address)
+                .map(|entry| ((*page).max(entry.base), (page + PAGE).min(entry.base + entry.size)));
+            let started = extent.is_some_and(|(start, end)| {
+                let place = chunk.address() + index as u64 * PAGE + (start - page);
+                // SAFETY: device memory in the registry, which nobody frees before the streams that wait for it; the chunk
+                // lives until the copies have ended.
+                unsafe {
+                    copy::start(
+                        (place, device.host),
+                        (start, device.agent),
+                        (end - start) as usize,
+                        &[],
+                        completion.signal(),
+                    )
+                }
+                .is_ok()
+            });
+            if !started {
+                completion.finish(1);
+            }
+        }
+        if let Err(error) = completion.wait_quietly() {
+            // The engine may still write to it.
+            std::mem::forget(chunk);
+            return Err(error);
+        }
+        for (index, ((_, page), conditions)) in pages.iter().enumerate() {
+            for (key, condition) in conditions {
+                let at = index * PAGE as usize + (condition.target.address - page) as usize;
+                let mut word = [0; 8];
+                let bytes = condition.target.bytes() as usize;
+                word[..bytes].copy_from_slice(&chunk.bytes()[at..at + bytes]);
+                let met = condition.is_met_by(u64::from_le_bytes(word));
+                self.progress |= met;
+                self.answers.insert(*key, met);
+            }
+        }
+        Ok(())
+    }
+}
