@@ -14,6 +14,7 @@ mod dist_suite;
 mod docs;
 mod exec;
 mod gtl;
+mod hip;
 mod hsa_programs;
 mod measure;
 mod preload;

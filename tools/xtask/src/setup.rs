@@ -108,6 +108,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     packages()?;
     Rocr::V612.ensure()?;
     Rocr::V523.ensure()?;
+    hip()?;
     if !arguments.minimal {
         nvcc()?;
         cudart("11.8")?;
@@ -173,6 +174,13 @@ pub fn cudart(version: &str) -> Result<PathBuf> {
         "get-cudart.sh",
         &[version],
     )?;
+    Ok(directory)
+}
+
+/// AMD's HIP runtime and the clang it was made for; returns the folder that holds `usr`.
+pub fn hip() -> Result<PathBuf> {
+    let directory = bench::downloads().join("hip-5.2");
+    fetch("HIP 5.2", &directory, "get-hip.sh", &[])?;
     Ok(directory)
 }
 

@@ -12,7 +12,8 @@ use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
 use crate::{
-    Result, audit, bench, conformance, demo, docs, gtl, hsa_programs, preload, process, programs, slurm_suite, tidy,
+    Result, audit, bench, conformance, demo, docs, gtl, hip, hsa_programs, preload, process, programs, slurm_suite,
+    tidy,
 };
 
 /// Options of `test`.
@@ -35,6 +36,8 @@ enum Suite {
     Abi,
     /// HSA programs and rocminfo on the virtual GPU, both ROCr builds, SDMA on and off.
     Hsa,
+    /// AMD's own HIP runtime on the virtual GPU, its results compared with the CPU's.
+    Hip,
     /// The recorded PTX cases through the whole stack.
     Ptx,
     /// The conformance programs.
@@ -102,6 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Suite::Unit => unit(&mut tally),
             Suite::Abi => abi(&mut tally),
             Suite::Hsa => hsa(&mut tally),
+            Suite::Hip => hip::run(&mut |name, outcome| tally.case(name, outcome)),
             Suite::Ptx => ptx(&mut tally),
             Suite::Conformance => conformance_programs(&mut tally),
             Suite::Cuda => cuda_programs(&mut tally),
