@@ -29,11 +29,17 @@ impl core::fmt::Display for LoadError {
         match self {
             Self::NotFound(why) => write!(f, "AMD's HSA runtime (ROCr) is not installed: {why}"),
             Self::TooOld(names) => {
+                // An old one lacks a few; another library of that name lacks them all, and nobody reads 70 names.
+                let shown = names.len().min(8);
                 write!(
                     f,
                     "AMD's HSA runtime (ROCr) is older than 5.2: it lacks {}",
-                    names.join(", ")
-                )
+                    names[..shown].join(", ")
+                )?;
+                match names.len() - shown {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more functions"),
+                }
             }
         }
     }

@@ -25,12 +25,15 @@ impl Libraries {
     /// Takes `directory` if every library is in it.
     ///
     /// # Errors
-    /// `NotFound`, naming the first library that is missing.
+    /// `NotFound`, naming the first library that is missing, or the folder.
     pub fn in_directory(directory: &Path) -> io::Result<Self> {
-        let directory = directory.canonicalize()?;
+        let directory = existing(directory)?;
         for soname in SONAMES {
             if !directory.join(soname).exists() {
-                let text = format!("{} has no {soname} (build the workspace first)", directory.display());
+                let text = format!(
+                    "{} has no {soname}: it is no folder of Regauge's, or not all of it is built",
+                    directory.display()
+                );
                 return Err(io::Error::new(io::ErrorKind::NotFound, text));
             }
         }
@@ -51,4 +54,11 @@ impl Libraries {
     pub fn directory(&self) -> &Path {
         &self.directory
     }
+}
+
+/// The folder's own path, or an error that names it.
+pub(crate) fn existing(directory: &Path) -> io::Result<PathBuf> {
+    directory
+        .canonicalize()
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", directory.display())))
 }

@@ -32,7 +32,7 @@ impl RocrRoot {
     /// # Errors
     /// `NotFound` where there is no `libhsa-runtime64.so.1` in it.
     pub fn in_directory(directory: &Path) -> io::Result<Self> {
-        let directory = directory.canonicalize()?;
+        let directory = crate::libraries::existing(directory)?;
         let libraries = directory.join(LIBRARY_FOLDER.trim_start_matches('/'));
         if !libraries.join("libhsa-runtime64.so.1").exists() {
             let text = format!("{} holds no libhsa-runtime64.so.1", libraries.display());
@@ -79,7 +79,8 @@ fn libc_path() -> PathBuf {
 
 /// Whether this user may make a mount namespace (tried in a child, so that the answer changes nothing here).
 pub fn namespaces_allowed() -> bool {
-    let namespace = Namespace::over(Path::new(LIBRARY_FOLDER));
+    // Any other folder will do for a try; the same folder twice is refused by the kernel as a loop.
+    let namespace = Namespace::over(Path::new("/etc"));
     // SAFETY: the child makes system calls only and leaves by _exit.
     match unsafe { libc::fork() } {
         -1 => false,

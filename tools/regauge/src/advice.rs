@@ -138,8 +138,11 @@ pub fn program(program: &Path, ours: &Libraries, start: impl FnOnce(&Path) -> Co
             "relink with `-cudart shared` (nvcc's default is static)",
         ));
     }
-    // The loader's own answer; it lists and runs nothing.
-    let Ok(output) = start(&interpreter).arg("--list").arg(program).output() else {
+    // The loader's own answer, as `ldd` asks for it: it lists and runs nothing. Its option --list would stop at the first library
+    // that is missing.
+    let mut loader = start(&interpreter);
+    loader.env("LD_TRACE_LOADED_OBJECTS", "1").arg(program);
+    let Ok(output) = loader.output() else {
         return all;
     };
     all.extend(listed(&String::from_utf8_lossy(&output.stdout), ours));

@@ -15,8 +15,15 @@ use serde::Serialize;
 
 use crate::advice::{self, Advice};
 
+const STATUSES: &str = "\
+Exit status:
+  0  CUDA programs can run here; there may be warnings
+  1  there is a problem
+  2  wrong usage";
+
 /// Options of `doctor`.
 #[derive(clap::Args)]
+#[command(after_help = STATUSES)]
 pub struct Arguments {
     /// Folder with Regauge's libraries (default: the one this command is in, or `../lib` of it).
     #[arg(long, value_name = "DIR")]
@@ -50,7 +57,7 @@ pub struct Finding {
 }
 
 /// Everything found so far.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct Report {
     findings: Vec<Finding>,
 }
@@ -118,7 +125,12 @@ impl Report {
 pub fn run(arguments: &Arguments) -> ExitCode {
     let report = examine(arguments);
     if arguments.json {
-        match serde_json::to_string_pretty(&report) {
+        let json = serde_json::json!({
+            "findings": report.findings,
+            "problems": report.count(Verdict::Problem),
+            "warnings": report.count(Verdict::Warning),
+        });
+        match serde_json::to_string_pretty(&json) {
             Ok(text) => println!("{text}"),
             Err(error) => eprintln!("regauge: {error}"),
         }
@@ -162,7 +174,8 @@ fn examine(arguments: &Arguments) -> Report {
         report.ok("visible devices", text);
     }
     if let Some(libraries) = &libraries {
-        if let Some(targets) = &seen {
+        // Where ROCr sees no GPU, that CUDA sees none either is no news.
+        if let Some(targets) = seen.as_ref().filter(|targets| !targets.is_empty()) {
             cuda::check(&mut report, libraries, targets.len());
         }
         translator::check(&mut report, libraries, seen.as_deref().unwrap_or_default());

@@ -2,6 +2,7 @@
 //! a job script.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,8 +12,19 @@ use launcher::{Bar, Environment, Libraries, RocrRoot, VirtualGpu};
 
 use crate::advice;
 
+/// What Regauge's own failures end with, as those of `env`, `nohup` and `timeout` do: the program has not been tried.
+const OWN_FAILURE: u8 = 125;
+
+const STATUSES: &str = "\
+Exit status: the program's own; it keeps this process's number, so signals reach it too.
+  125  Regauge's libraries, or a folder named in an option, are not there
+  126  the program is there but cannot be executed
+  127  there is no such program
+  2    wrong usage";
+
 /// Options of `run`.
 #[derive(clap::Args)]
+#[command(after_help = STATUSES)]
 pub struct Arguments {
     /// Folder with Regauge's libraries (default: the one this command is in, or `../lib` of it).
     #[arg(long, value_name = "DIR")]
@@ -48,40 +60,84 @@ enum BarMode {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let result = crate::libraries(arguments.libraries.as_deref()).and_then(|libraries| {
+    let started = crate::libraries(arguments.libraries.as_deref()).and_then(|libraries| {
         if arguments.print_env {
             print!("{}", exports(&libraries, arguments.preload));
             return Ok(ExitCode::SUCCESS);
         }
         start(arguments, libraries)
     });
-    result.unwrap_or_else(|error| {
-        let subject = arguments.program.first().map_or(OsStr::new("run"), |program| program);
-        eprintln!("regauge: {}: {error}", subject.to_string_lossy());
-        // As shells have it.
-        ExitCode::from(match error.kind() {
-            std::io::ErrorKind::NotFound => 127,
-            std::io::ErrorKind::PermissionDenied => 126,
-            _ => 1,
-        })
+    started.unwrap_or_else(|error| {
+        eprintln!("regauge: {error}");
+        ExitCode::from(OWN_FAILURE)
     })
 }
 
-fn start(arguments: &Arguments, libraries: Libraries) -> std::io::Result<ExitCode> {
+/// Becomes the program; returns only where that fails.
+fn start(arguments: &Arguments, libraries: Libraries) -> io::Result<ExitCode> {
     let environment = environment(arguments, libraries.clone())?;
+    let program = &arguments.program[0];
     if !arguments.no_check {
-        check(&arguments.program[0], &environment, &libraries);
+        check(program, &environment, &libraries);
     }
-    let mut command = environment.command(&arguments.program[0]);
+    let mut command = environment.command(program);
     command.args(&arguments.program[1..]);
-    let Some(vgpu) = environment.vgpu else {
-        // Nothing to tidy up afterwards: become the program. exec returns only on failure.
-        return Err(command.exec());
+    if let Some(vgpu) = &environment.vgpu {
+        // A leftover in a temporary folder is no reason not to start.
+        let _ = remove_afterwards(vgpu.root());
+    }
+    let error = command.exec();
+    let there = find_program(program).is_some();
+    let (status, why) = match error.kind() {
+        io::ErrorKind::NotFound if !there => (127, "there is no such program".to_owned()),
+        // execve says the same of the file that is to interpret the program.
+        io::ErrorKind::NotFound => (
+            126,
+            "its loader, or the interpreter that its first line names, is not there".into(),
+        ),
+        _ => (126, error.to_string()),
     };
-    let status = command.status();
-    // The virtual machine ends with its program; a leftover in a temporary folder is no failure.
-    let _ = std::fs::remove_dir_all(vgpu.root());
-    Ok(ExitCode::from(status?.code().unwrap_or(1) as u8))
+    eprintln!("regauge: {}: {why}", program.to_string_lossy());
+    Ok(ExitCode::from(status))
+}
+
+/// Leaves a process behind that removes `folder` once this one, which is about to become the program, has ended. So the program is
+/// nobody's child but its starter's: exit status, signals and job control are its own.
+fn remove_afterwards(folder: &Path) -> io::Result<()> {
+    // SAFETY: plain system calls; this process has one thread, so its copy may do what any program may. The copy's copy is the
+    // one that stays: `init` adopts it, and the program gets no child that it did not start.
+    unsafe {
+        let me = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) as i32;
+        if me < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        match libc::fork() {
+            -1 => return Err(io::Error::last_os_error()),
+            0 => {}
+            child => {
+                libc::waitpid(child, std::ptr::null_mut(), 0);
+                libc::close(me);
+                return Ok(());
+            }
+        }
+        if libc::fork() != 0 {
+            libc::_exit(0);
+        }
+        libc::setsid();
+        // Whoever reads the program's output waits until all that hold it have closed it.
+        (0..1024).filter(|&open| open != me).for_each(|open| {
+            libc::close(open);
+        });
+        let mut ended = libc::pollfd {
+            fd: me,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        while libc::poll(&raw mut ended, 1, -1) < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+        }
+        let _ = std::fs::remove_dir_all(folder);
+        libc::_exit(0)
+    }
 }
 
 /// Warns on standard error; never a reason not to start.
@@ -109,7 +165,7 @@ fn find_program(name: &OsStr) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-fn environment(arguments: &Arguments, libraries: Libraries) -> std::io::Result<Environment> {
+fn environment(arguments: &Arguments, libraries: Libraries) -> io::Result<Environment> {
     let mut environment = Environment {
         preload: arguments.preload,
         ..Environment::default()

@@ -278,9 +278,7 @@ impl Listed {
         let looks_up = undefined.iter().any(|name| {
             let starts = |start: &&str| name.starts_with(start);
             matches!(name.as_str(), "dlsym" | "dlvsym")
-                || ["cuGetProcAddress", "cudaGetDriverEntryPoint"]
-                    .iter()
-                    .any(|start| starts(&start))
+                || ["cuGetProcAddress", "cudaGetDriverEntryPoint"].iter().any(starts)
         });
         let mut names = BTreeSet::new();
         if !(looks_up || role == "static-cudart") || matches!(role, "runtime" | "driver" | "regauge") {

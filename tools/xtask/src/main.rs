@@ -28,6 +28,7 @@ mod soak;
 mod suites;
 mod tested;
 mod tidy;
+mod tools_suite;
 
 use std::process::ExitCode;
 

@@ -13,7 +13,7 @@ use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
 use crate::{
     Result, audit, bench, conformance, demo, docs, gtl, hip, hsa_programs, preload, process, programs, slurm_suite,
-    tidy,
+    tidy, tools_suite,
 };
 
 /// Options of `test`.
@@ -52,6 +52,8 @@ enum Suite {
     Dist,
     /// symbol-audit on packages built for CUDA and on the closed library's stand-in, against `readelf` and `strings`.
     Audit,
+    /// `regauge run` and `regauge doctor`, with and without virtual GPUs.
+    Tools,
     /// Machines without a device or without ROCr; programs that never call CUDA.
     Absent,
     /// LD_PRELOAD of the libraries into programs that never call CUDA.
@@ -113,6 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Suite::Link => gtl::run(&mut |name, outcome| tally.case(name, outcome)),
             Suite::Dist => archive(&mut tally),
             Suite::Audit => audit_packages(&mut tally),
+            Suite::Tools => tools_suite::run(&mut |name, outcome| tally.case(name, outcome)),
             Suite::Absent => absent(&mut tally),
             Suite::Preload => preload::run(|name, outcome| tally.case(name, outcome)),
             Suite::Srun => slurm_suite::run(|name, outcome| tally.case(name, outcome)),

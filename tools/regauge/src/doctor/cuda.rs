@@ -11,7 +11,7 @@ const CHECK: &str = "CUDA";
 
 /// Compares CUDA's devices with the `gpus` that ROCr shows.
 pub fn check(report: &mut Report, libraries: &Libraries, gpus: usize) {
-    let mut count = Err("not asked".to_owned());
+    let mut count = Err(Refusal::Other("not asked".to_owned()));
     for file in libraries.files() {
         // SAFETY: the libraries' constructors have no preconditions.
         match unsafe { Library::open(Some(&file), RTLD_NOW | RTLD_LOCAL) } {
@@ -31,8 +31,13 @@ pub fn check(report: &mut Report, libraries: &Libraries, gpus: usize) {
     }
     match count {
         Ok(count) if count > 0 => report.ok(CHECK, format!("{count} devices (ROCr shows {gpus} GPUs)")),
-        Ok(_) => report.problem(CHECK, "CUDA sees no device", "see what CUDA_VISIBLE_DEVICES says"),
-        Err(why) => report.problem(
+        // 100 where ROCr has GPUs: nothing else hides them.
+        Ok(_) | Err(Refusal::NoDevice) => report.problem(
+            CHECK,
+            format!("CUDA sees none of the {gpus} GPUs that ROCr shows (cuInit fails with 100, no CUDA-capable device is detected)"),
+            "see what CUDA_VISIBLE_DEVICES says",
+        ),
+        Err(Refusal::Other(why)) => report.problem(
             CHECK,
             why,
             "set REGAUGE_LOG=info for more; a device list may name a GPU twice",
@@ -40,23 +45,29 @@ pub fn check(report: &mut Report, libraries: &Libraries, gpus: usize) {
     }
 }
 
+/// Why there is no count.
+enum Refusal {
+    /// Error 100.
+    NoDevice,
+    Other(String),
+}
+
 /// `cuInit` and `cuDeviceGetCount`.
-fn devices(library: &Library) -> Result<c_int, String> {
+fn devices(library: &Library) -> Result<c_int, Refusal> {
     type Init = unsafe extern "C" fn(u32) -> c_int;
     type Count = unsafe extern "C" fn(*mut c_int) -> c_int;
     let mut count = 0;
+    let absent = |error: libloading::Error| Refusal::Other(error.to_string());
     // SAFETY: the signatures are those of cuda.h; the result lives through the call.
     let (init, counted) = unsafe {
-        let init = library.get::<Init>(b"cuInit\0").map_err(|error| error.to_string())?;
-        let get = library
-            .get::<Count>(b"cuDeviceGetCount\0")
-            .map_err(|error| error.to_string())?;
+        let init = library.get::<Init>(b"cuInit\0").map_err(absent)?;
+        let get = library.get::<Count>(b"cuDeviceGetCount\0").map_err(absent)?;
         (init(0), get(&raw mut count))
     };
     match (init, counted) {
         (0, 0) => Ok(count),
-        (100, _) => Err("cuInit fails with 100, no CUDA-capable device is detected".into()),
-        (0, error) => Err(format!("cuDeviceGetCount fails with error {error}")),
-        (error, _) => Err(format!("cuInit fails with error {error}")),
+        (100, _) => Err(Refusal::NoDevice),
+        (0, error) => Err(Refusal::Other(format!("cuDeviceGetCount fails with error {error}"))),
+        (error, _) => Err(Refusal::Other(format!("cuInit fails with error {error}"))),
     }
 }
