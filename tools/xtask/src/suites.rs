@@ -331,12 +331,13 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 7] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 8] = [
     ("kernel_features", None),
     ("language", None),
     ("host_calls", None),
     ("thread_stress", None),
     ("ipc_visibility", None),
+    ("stream_ordered_memory", None),
     ("stream_order", None),
     // All streams share one hardware queue.
     ("stream_order", Some("REGAUGE_QUEUES=1")),

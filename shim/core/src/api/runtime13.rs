@@ -2,9 +2,12 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
-use super::runtime;
+use super::{driver, runtime};
 use crate::abi::cuda13::{cudaDeviceProp, cudaPointerAttributes};
-use crate::abi::{Error, Plain, conv, cudaDriverEntryPointQueryResult};
+use crate::abi::{
+    CUmemAllocationType, Error, Plain, conv, cudaDriverEntryPointQueryResult, cudaMemAllocationType, cudaMemLocation,
+    cudaMemPool_t,
+};
 use crate::device::{self, attributes, properties};
 use crate::runtime;
 
@@ -81,5 +84,28 @@ runtime! {
         driverStatus: *mut cudaDriverEntryPointQueryResult,
     ) {
         runtime::driver_entry_point(symbol, funcPtr, RUNTIME_VERSION as c_uint, runtime::per_thread(flags), driverStatus)
+    }
+
+    /// CUDA Runtime API 13, Stream Ordered Memory Allocator: `cudaMemGetDefaultMemPool`.
+    fn cudaMemGetDefaultMemPool(
+        pool: *mut cudaMemPool_t, location: *mut cudaMemLocation, kind: cudaMemAllocationType,
+    ) {
+        device::init()?;
+        // SAFETY: the entry point's contract; the two structures have the same layout.
+        conv::result(unsafe { driver::cuMemGetDefaultMemPool(pool, location.cast(), CUmemAllocationType(kind.0)) })
+    }
+
+    /// CUDA Runtime API 13, Stream Ordered Memory Allocator: `cudaMemGetMemPool`.
+    fn cudaMemGetMemPool(pool: *mut cudaMemPool_t, location: *mut cudaMemLocation, kind: cudaMemAllocationType) {
+        device::init()?;
+        // SAFETY: as above.
+        conv::result(unsafe { driver::cuMemGetMemPool(pool, location.cast(), CUmemAllocationType(kind.0)) })
+    }
+
+    /// CUDA Runtime API 13, Stream Ordered Memory Allocator: `cudaMemSetMemPool`.
+    fn cudaMemSetMemPool(location: *mut cudaMemLocation, kind: cudaMemAllocationType, pool: cudaMemPool_t) {
+        device::init()?;
+        // SAFETY: as above.
+        conv::result(unsafe { driver::cuMemSetMemPool(location.cast(), CUmemAllocationType(kind.0), pool) })
     }
 }

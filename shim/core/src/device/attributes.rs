@@ -156,11 +156,11 @@ attributes! {
     112 SPARSE_CUDA_ARRAY_SUPPORTED = Is(0), "no arrays";
     113 READ_ONLY_HOST_REGISTER_SUPPORTED = Is(0), "the kernel driver pins for writing";
     114 TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = Is(0), "no graphics interop";
-    115 MEMORY_POOLS_SUPPORTED = Is(0), "the calls are refused so far";
+    115 MEMORY_POOLS_SUPPORTED = Is(1), "blocks of ROCr, parts of which are given out in the order of streams";
     116 GPU_DIRECT_RDMA_SUPPORTED = Is(0), "NVIDIA's peer memory kernel interface does not exist here; ROCr's own does";
     117 GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS = Is(0), "as above";
     118 GPU_DIRECT_RDMA_WRITES_ORDERING = Is(0), "as above";
-    119 MEMPOOL_SUPPORTED_HANDLE_TYPES = Is(0), "no pools";
+    119 MEMPOOL_SUPPORTED_HANDLE_TYPES = Is(0), "the calls are refused so far";
     120 CLUSTER_LAUNCH = Is(0), "not of capability 8.0";
     121 DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = Is(0), "no arrays";
     122 CAN_USE_64_BIT_STREAM_MEM_OPS = Is(1), "the _v2 calls";
@@ -183,8 +183,8 @@ attributes! {
     139 GPU_PCI_DEVICE_ID = Of(|device| (device.agent.chip_id << 16 | super::pci::AMD) as i32), "device and vendor, as NVIDIA packs them";
     140 GPU_PCI_SUBSYSTEM_ID = Is(0), "ROCr does not say";
     141 HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = Is(0), "no VMM";
-    142 HOST_NUMA_MEMORY_POOLS_SUPPORTED = Is(0), "no pools";
-    143 HOST_NUMA_MULTINODE_IPC_SUPPORTED = Is(0), "no pools";
+    142 HOST_NUMA_MEMORY_POOLS_SUPPORTED = Is(0), "pools are a GPU's";
+    143 HOST_NUMA_MULTINODE_IPC_SUPPORTED = Is(0), "no pools on the host";
 }
 
 fn int(value: u32) -> i32 {

@@ -203,6 +203,7 @@ impl Context {
         *self.settings() = Settings::default();
         log::debug!("{:?}: context {} has ended", self.device, self.id);
         Some(Ended {
+            context: self,
             // SAFETY: NULL, or a leaked object: threads that still hold it find an empty set of streams after its shutdown.
             streams: unsafe { streams.as_ref() },
             memory: crate::memory::take_all(self),
@@ -212,6 +213,7 @@ impl Context {
 
 /// What an ended activation leaves behind.
 struct Ended {
+    context: &'static Context,
     streams: Option<&'static ContextStreams>,
     memory: Vec<crate::memory::Entry>,
 }
@@ -224,6 +226,9 @@ impl Ended {
             streams.shutdown();
         }
         crate::memory::release_all(&self.memory);
+        if self.context.primary {
+            crate::memory::pool::device_ended(self.context.device);
+        }
     }
 }
 

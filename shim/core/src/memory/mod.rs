@@ -10,14 +10,18 @@ pub mod host_access;
 pub mod ipc;
 pub mod managed;
 pub mod pointer;
+pub mod pool;
 pub mod registry;
+pub mod rights;
 
 use core::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::abi::{Error, Result};
 use crate::device::{Context, Device, peer};
 use crate::hsa::{self, Agent};
+use crate::stream::Stream;
 use registry::{Conflict, Description};
 pub use registry::{Entry, Kind, REGISTRY, lookup};
 
@@ -30,10 +34,12 @@ const MAPPING_GRANULE: u64 = 2 << 20;
 /// Allocates `size` bytes (not 0) of device memory for `context`. [`Error::MEMORY_ALLOCATION`] when there is not enough.
 pub fn allocate(context: &'static Context, size: usize) -> Result<Entry> {
     let device = context.device;
-    let address = device
-        .pool
-        .allocate(size)
-        .map_err(|error| out_of_memory(size, device, error))?;
+    let address = device.pool.allocate(size).or_else(|_| {
+        // Stream-ordered pools may hold what nobody uses.
+        pool::trim_unused(device);
+        device.pool.allocate(size)
+    });
+    let address = address.map_err(|error| out_of_memory(size, device, error))?;
     // After this line an early return must give the block back.
     let undo = |error| {
         // SAFETY: nobody has seen the block.
@@ -96,6 +102,12 @@ fn unexpected(conflict: Conflict, description: &Description) -> Error {
     Error::UNKNOWN
 }
 
+/// As [`unexpected`], for a range of ours.
+fn unexpected_range(conflict: Conflict, base: u64, size: u64) -> Error {
+    log::error!("{size} bytes at {base:#x} cannot be entered: {conflict:?}");
+    Error::UNKNOWN
+}
+
 /// Allocates `height` rows of at least `width` bytes (neither 0); gives the block and the pitch.
 ///
 /// [`Error::INVALID_VALUE`] when the size does not fit the address space, [`Error::MEMORY_ALLOCATION`] when the memory does not.
@@ -114,12 +126,36 @@ pub fn allocate_pitched(context: &'static Context, width: usize, height: usize) 
 /// Frees memory of [`allocate`] or [`managed::allocate`]; `address` must be its first byte. [`Error::INVALID_VALUE`] for anything else, and for memory
 /// that was freed.
 pub fn free(address: u64) -> Result<()> {
-    let freeable = |entry: &Entry| matches!(entry.kind, Kind::Device | Kind::Managed) && entry.base == address;
+    let freeable =
+        |entry: &Entry| matches!(entry.kind, Kind::Device | Kind::Managed | Kind::Pool) && entry.base == address;
     let entry = lookup(address).filter(freeable).ok_or(Error::INVALID_VALUE)?;
     entry.context.synchronize()?;
+    if entry.kind == Kind::Pool {
+        return pool::free_unused(address);
+    }
     let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
     release(&entry);
     Ok(())
+}
+
+/// `cuMemFreeAsync`: frees memory in the order of `stream`. It is unknown at once; a block of [`allocate`] or
+/// [`managed::allocate`] goes back to ROCr when the stream has got there.
+///
+/// [`Error::INVALID_VALUE`] as [`free`].
+pub fn free_in_order(address: u64, stream: &Arc<Stream>) -> Result<()> {
+    match lookup(address).filter(|entry| entry.base == address) {
+        Some(entry) if entry.kind == Kind::Pool => pool::free(address, stream),
+        Some(entry) if matches!(entry.kind, Kind::Device | Kind::Managed) => {
+            let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
+            stream.host_call(move |fault| {
+                // After a fault the device may still use it.
+                if fault.is_none() {
+                    release(&entry);
+                }
+            })
+        }
+        _ => Err(Error::INVALID_VALUE),
+    }
 }
 
 /// Gives back what an entry that is out of the registry stood for.
@@ -137,8 +173,8 @@ fn release(entry: &Entry) {
         Kind::Host | Kind::Managed => unsafe { hsa::memory::free(address) },
         Kind::Registered => hsa::memory::unlock(address),
         Kind::Imported => ipc::forget_imported(entry.base),
-        // The module owns its block.
-        Kind::Variable => Ok(()),
+        // The module owns its block; pools and mappings end on their own ways.
+        Kind::Variable | Kind::Pool | Kind::Mapping | Kind::HostMapping => Ok(()),
     };
     if let Err(error) = result {
         log::warn!("memory at {:#x} could not be given back: {error}", entry.base);
@@ -147,7 +183,9 @@ fn release(entry: &Entry) {
 
 /// Takes everything that a context owns out of the registry: later users of its addresses find unknown memory.
 pub(crate) fn take_all(context: &'static Context) -> Vec<Entry> {
-    let owned = REGISTRY.entries(|entry| entry.context == context);
+    // Neither stream-ordered memory nor mappings are a context's.
+    let owned = |entry: &Entry| entry.context == context && entry.kind != Kind::Pool && !entry.kind.is_mapping();
+    let owned = REGISTRY.entries(owned);
     owned
         .iter()
         .filter_map(|entry| REGISTRY.remove(entry.base, entry.id))

@@ -2,7 +2,8 @@
 
 use core::ffi::c_void;
 
-use super::{Entry, Kind, MAPPING_GRANULE, lookup};
+use super::rights::Rights;
+use super::{Entry, Kind, MAPPING_GRANULE, lookup, pool};
 use crate::abi::{CUpointer_attribute, Error, Result};
 use crate::device::{context, peer};
 
@@ -36,10 +37,25 @@ impl Value {
 
 /// Whether the calling thread's context (without one: its device) can access the memory.
 pub fn accessible(entry: &Entry) -> bool {
-    match context::peek() {
+    match entry.kind {
+        Kind::Mapping | Kind::HostMapping | Kind::Pool => rights(entry) != 0,
         _ if !entry.kind.is_device() => true,
-        Some(context) => peer::enabled(context, entry.context.device),
-        None => entry.context.device.ordinal == context::runtime_device(),
+        _ => match context::peek() {
+            Some(context) => peer::enabled(context, entry.context.device),
+            None => entry.context.device.ordinal == context::runtime_device(),
+        },
+    }
+}
+
+/// What the calling thread's device may do with the memory, as `CUmemAccess_flags`.
+fn rights(entry: &Entry) -> u32 {
+    let device = context::runtime_device();
+    match entry.kind {
+        Kind::Mapping | Kind::HostMapping => Rights(entry.more).of(device),
+        Kind::Pool if device != entry.context.device.ordinal => {
+            pool::rights_of_memory(entry.more).map_or(0, |rights| rights.of(device))
+        }
+        _ => 3,
     }
 }
 
@@ -47,6 +63,7 @@ pub fn accessible(entry: &Entry) -> bool {
 fn mapping(entry: &Entry) -> (u64, u64) {
     const PAGE: u64 = 4096;
     match entry.kind {
+        Kind::Pool => pool::mapping_of_memory(entry).unwrap_or((entry.base, entry.size)),
         Kind::Registered => {
             let start = entry.base & !(PAGE - 1);
             (start, (entry.base + entry.size).next_multiple_of(PAGE) - start)
@@ -65,9 +82,12 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
     let managed = entry.kind == Kind::Managed;
     let device = entry.kind.is_device() || managed;
     let own = entry.kind == Kind::Device;
+    let owned = entry.kind != Kind::Pool && !entry.kind.is_mapping();
     let ok = |value| Ok((value, Ok(())));
     let unless = |fails: bool, value| Ok((value, if fails { Err(Error::INVALID_VALUE) } else { Ok(()) }));
     match attribute {
+        // Neither stream-ordered memory nor mappings have one (recorded), which MPI libraries tell them by.
+        Attribute::CONTEXT if !owned => ok(Long(0)),
         Attribute::CONTEXT => ok(Long(entry.context.handle().addr() as u64)),
         Attribute::MEMORY_TYPE => ok(Word(if device { 2 } else { 1 })),
         Attribute::DEVICE_POINTER => match accessible(entry) {
@@ -86,11 +106,15 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
         Attribute::RANGE_START_ADDR => ok(Long(entry.base)),
         Attribute::RANGE_SIZE => ok(Long(entry.size)),
         Attribute::MAPPED => ok(Word(1)),
+        Attribute::MEMPOOL_HANDLE if entry.kind == Kind::Pool => ok(Long(entry.more)),
+        Attribute::ALLOWED_HANDLE_TYPES if entry.kind == Kind::Pool => {
+            ok(Long(pool::handle_types_of_memory(entry.more).into()))
+        }
         // Handles of the virtual memory calls; this memory is not theirs.
         Attribute::ALLOWED_HANDLE_TYPES | Attribute::MEMPOOL_HANDLE => ok(Long(0)),
         // The amdgpu driver lets network cards register ROCr's blocks.
         Attribute::IS_GPU_DIRECT_RDMA_CAPABLE => ok(Word(u32::from(own))),
-        Attribute::ACCESS_FLAGS => ok(Word(3)),
+        Attribute::ACCESS_FLAGS => ok(Word(rights(entry))),
         Attribute::MAPPING_BASE_ADDR => ok(Long(mapping(entry).0)),
         Attribute::MAPPING_SIZE => ok(Long(mapping(entry).1)),
         // Recorded as 1 where the device's mask of algorithms is 0, as it is here.
@@ -179,6 +203,7 @@ mod tests {
             device_base: BASE,
             context,
             flags: 2,
+            more: 0,
             id: 7,
         }
     }

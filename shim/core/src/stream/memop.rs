@@ -120,9 +120,12 @@ impl Target {
                 host: Some(entry.host_address(address)),
                 bytes,
             }),
+            // Recorded: no memory of pools.
+            Kind::Pool => Err(Error::INVALID_VALUE),
+            Kind::Mapping if !memory::pointer::accessible(&entry) => Err(Error::INVALID_VALUE),
             kind if kind.is_device() => {
                 let context = context::of_streams(stream.owner()).ok_or(Error::CONTEXT_IS_DESTROYED)?;
-                if !peer::enabled(context, entry.context.device) {
+                if kind != Kind::Mapping && !peer::enabled(context, entry.context.device) {
                     return Err(Error::INVALID_VALUE);
                 }
                 Ok(Self {

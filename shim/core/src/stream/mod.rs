@@ -15,6 +15,7 @@ pub mod staging;
 #[allow(clippy::module_inception)]
 mod stream;
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -61,6 +62,7 @@ pub fn on_synchronize(f: fn()) {
 
 /// The host has waited for a GPU.
 fn synchronized() {
+    crate::memory::pool::release_excess();
     if let Some(f) = ON_SYNCHRONIZE.get() {
         f();
     }
@@ -200,7 +202,7 @@ impl ContextStreams {
             0 => self.default(default),
             LEGACY => self.legacy(),
             PER_THREAD => Ok(self.per_thread()),
-            handle => STREAMS.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE),
+            handle => find(handle),
         }
     }
 
@@ -232,7 +234,13 @@ impl ContextStreams {
             log::debug!("a context ends with {error:?}");
         }
         crate::module::context_ended(self.shared.id);
-        STREAMS.remove_if(|stream| stream.owner() == self.shared.id);
+        STREAMS.remove_if(|stream| {
+            let ours = stream.owner() == self.shared.id;
+            if ours {
+                stream.mark_destroyed();
+            }
+            ours
+        });
         EVENTS.for_each(|event| {
             if event.owner() == self.shared.id {
                 event.orphan();
@@ -247,6 +255,22 @@ impl ContextStreams {
             }
         }
     }
+}
+
+/// The stream behind a handle that names one. Threads use the same stream many times in a row, so each remembers its last.
+fn find(handle: u64) -> Result<Arc<Stream>> {
+    let known = |last: &RefCell<Option<(u64, Arc<Stream>)>>| {
+        let last = last.borrow();
+        let (_, stream) = last.as_ref().filter(|(last, _)| *last == handle)?;
+        // Handles are given out once, and every way to end one marks the stream.
+        (!stream.is_destroyed()).then(|| Arc::clone(stream))
+    };
+    if let Ok(Some(stream)) = LAST.try_with(known) {
+        return Ok(stream);
+    }
+    let stream = STREAMS.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)?;
+    let _ = LAST.try_with(|last| last.replace(Some((handle, Arc::clone(&stream)))));
+    Ok(stream)
 }
 
 /// Destroys a stream: its handle ends now, its work goes on.
@@ -288,5 +312,6 @@ impl Drop for PerThread {
 }
 
 thread_local! {
+    static LAST: RefCell<Option<(u64, Arc<Stream>)>> = const { RefCell::new(None) };
     static MINE: ThreadState<Vec<PerThread>> = const { ThreadState::new(Vec::new()) };
 }

@@ -163,12 +163,17 @@ impl Stream {
         self.context.upgrade().map_or(0, |shared| shared.id)
     }
 
+    /// Its handle has ended.
+    pub(super) fn is_destroyed(&self) -> bool {
+        self.destroyed.load(Ordering::Acquire)
+    }
+
     pub(super) fn mark_destroyed(&self) {
         self.destroyed.store(true, Ordering::Release);
     }
 
     /// Destroyed, and all its work has ended.
-    pub(super) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         self.destroyed.load(Ordering::Acquire) && {
             let mut state = self.state();
             state.reap();

@@ -7,7 +7,7 @@
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
-use crate::abi::{CUdeviceptr, CUlibrary, Error, Result};
+use crate::abi::{CUdeviceptr, CUlibrary, CUmemoryPool, CUstream, Error, Result};
 use crate::api::driver;
 
 macro_rules! hooked {
@@ -43,6 +43,14 @@ hooked! {
     fn cuMemAllocManaged as "cuMemAllocManaged"(address: *mut CUdeviceptr, size: usize, flags: c_uint);
     /// Frees device and managed memory.
     fn cuMemFree_v2 as "cuMemFree"(address: CUdeviceptr);
+    /// Allocates in a stream's order.
+    fn cuMemAllocAsync as "cuMemAllocAsync"(address: *mut CUdeviceptr, size: usize, stream: CUstream);
+    /// Allocates from a pool in a stream's order.
+    fn cuMemAllocFromPoolAsync as "cuMemAllocFromPoolAsync"(
+        address: *mut CUdeviceptr, size: usize, pool: CUmemoryPool, stream: CUstream
+    );
+    /// Frees in a stream's order.
+    fn cuMemFreeAsync as "cuMemFreeAsync"(address: CUdeviceptr, stream: CUstream);
     /// Frees pinned host memory.
     fn cuMemFreeHost as "cuMemFreeHost"(address: *mut c_void);
     /// Finds a variable of a library.

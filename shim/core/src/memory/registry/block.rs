@@ -29,6 +29,12 @@ pub enum Kind {
     Variable = 4,
     /// `cudaMallocManaged`: host memory that GPUs use in place.
     Managed = 5,
+    /// `cudaMallocAsync`: part of a pool's block.
+    Pool = 6,
+    /// `cuMemMap` of memory on a device.
+    Mapping = 7,
+    /// `cuMemMap` of memory on the host.
+    HostMapping = 8,
 }
 
 impl Kind {
@@ -39,13 +45,24 @@ impl Kind {
             2 => Self::Registered,
             3 => Self::Imported,
             4 => Self::Variable,
-            _ => Self::Managed,
+            5 => Self::Managed,
+            6 => Self::Pool,
+            7 => Self::Mapping,
+            _ => Self::HostMapping,
         }
     }
 
     /// Whether the memory is a GPU's (and may be unreadable for the host).
     pub fn is_device(self) -> bool {
-        matches!(self, Self::Device | Self::Imported | Self::Variable)
+        matches!(
+            self,
+            Self::Device | Self::Imported | Self::Variable | Self::Pool | Self::Mapping
+        )
+    }
+
+    /// Whether it was made by `cuMemMap`.
+    pub fn is_mapping(self) -> bool {
+        matches!(self, Self::Mapping | Self::HostMapping)
     }
 }
 
@@ -67,6 +84,8 @@ pub struct Description {
     pub context: &'static Context,
     /// Flags of `cudaHostAlloc` and `cudaHostRegister`, as read back; of imported memory [`HIDDEN_OWNER`].
     pub flags: u32,
+    /// What else the kind needs: a pool's handle, or a mapping's rights (`vmm::Rights`).
+    pub more: u64,
 }
 
 /// What is known about an address.
@@ -84,6 +103,8 @@ pub struct Entry {
     pub context: &'static Context,
     /// Flags of host memory and of imported memory.
     pub flags: u32,
+    /// See [`Description::more`].
+    pub more: u64,
     /// `CU_POINTER_ATTRIBUTE_BUFFER_ID`: unique in the process's life, from 1.
     pub id: u64,
 }
@@ -133,6 +154,7 @@ impl Description {
             device_base: base,
             context,
             flags: 0,
+            more: 0,
         }
     }
 
@@ -144,6 +166,7 @@ impl Description {
             device_base,
             context,
             flags,
+            more,
             ..
         } = *entry;
         Self {
@@ -153,6 +176,7 @@ impl Description {
             device_base,
             context,
             flags,
+            more,
         }
     }
 
@@ -176,8 +200,10 @@ impl Description {
     }
 }
 
-/// The storage of an entry.
-pub(super) struct Block {
+/// The storage of an entry: one cache line.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Block {
     sequence: AtomicU64,
     base: AtomicU64,
     size: AtomicU64,
@@ -185,8 +211,11 @@ pub(super) struct Block {
     context: AtomicPtr<Context>,
     /// Kind in bits 0..8, flags in bits 32..64.
     kind_and_flags: AtomicU64,
+    more: AtomicU64,
     id: AtomicU64,
 }
+
+const _: () = assert!(size_of::<Block>() == 64);
 
 impl Block {
     fn new() -> Self {
@@ -197,11 +226,13 @@ impl Block {
             device_base: AtomicU64::new(0),
             context: AtomicPtr::new(core::ptr::null_mut()),
             kind_and_flags: AtomicU64::new(0),
+            more: AtomicU64::new(0),
             id: AtomicU64::new(0),
         }
     }
 
-    /// Writes a dead block. Only the writer calls it, under its mutex.
+    /// Writes a dead block. Only its owner calls it: the registry's writer, under its mutex, or the holder of a
+    /// [`super::Slot`].
     pub(super) fn fill(&self, description: &Description, id: u64) -> Entry {
         let Description {
             kind,
@@ -210,6 +241,7 @@ impl Block {
             device_base,
             context,
             flags,
+            more,
         } = *description;
         let sequence = self.sequence.load(Ordering::Relaxed);
         debug_assert!(sequence % 2 == 1, "a live block is not filled");
@@ -222,6 +254,7 @@ impl Block {
             .store(core::ptr::from_ref(context).cast_mut(), Ordering::Relaxed);
         self.kind_and_flags
             .store(kind as u64 | u64::from(flags) << 32, Ordering::Relaxed);
+        self.more.store(more, Ordering::Relaxed);
         self.id.store(id, Ordering::Relaxed);
         self.sequence.store(sequence + 1, Ordering::Release);
         Entry {
@@ -231,6 +264,7 @@ impl Block {
             device_base,
             context,
             flags,
+            more,
             id,
         }
     }
@@ -238,6 +272,23 @@ impl Block {
     /// Ends the entry. Only the writer calls it, under its mutex.
     pub(super) fn kill(&self) {
         self.sequence.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Ends the entry that starts at `base` and is of `kind`, if the block still describes it. Of several callers, one
+    /// succeeds, and owns the block from then on.
+    pub(super) fn claim(&self, kind: Kind, base: u64) -> Option<Entry> {
+        let sequence = self.sequence.load(Ordering::Acquire);
+        let entry = self.read().filter(|entry| entry.kind == kind && entry.base == base)?;
+        // A change since the load makes this fail, and so a torn combination of the two is not believed.
+        self.sequence
+            .compare_exchange(sequence, sequence + 1, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+            .then_some(entry)
+    }
+
+    /// Replaces [`Entry::more`] of a live block.
+    pub(super) fn set_more(&self, more: u64) {
+        self.more.store(more, Ordering::Release);
     }
 
     /// The entry, whole; `None` when the block is dead or was replaced meanwhile.
@@ -251,6 +302,7 @@ impl Block {
         let device_base = self.device_base.load(Ordering::Relaxed);
         let context = self.context.load(Ordering::Relaxed);
         let kind_and_flags = self.kind_and_flags.load(Ordering::Relaxed);
+        let more = self.more.load(Ordering::Relaxed);
         let id = self.id.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         if self.sequence.load(Ordering::Relaxed) != before {
@@ -264,6 +316,7 @@ impl Block {
             // SAFETY: a valid block's pointer came from a `&'static Context`.
             context: unsafe { &*context },
             flags: (kind_and_flags >> 32) as u32,
+            more,
             id,
         })
     }

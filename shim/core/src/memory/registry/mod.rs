@@ -11,9 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use block::{Block, Blocks};
-pub use block::{Description, Entry, HIDDEN_OWNER, Kind};
+use block::Blocks;
+pub use block::{Block, Description, Entry, HIDDEN_OWNER, Kind};
 use table::Table;
+
+use crate::device::Context;
 
 /// Why a range cannot be entered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +79,7 @@ impl Registry {
                 return Err(Conflict::Overlaps(kind));
             }
         }
-        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.next_id();
         let block = writer.blocks.take();
         let entry = block.fill(&description, id);
         for &(base, size) in &ranges {
@@ -107,6 +109,48 @@ impl Registry {
         self.write().overlapping(base, size)
     }
 
+    /// Replaces [`Entry::more`] of the entry with this id that starts at `base`; false when it is gone.
+    pub fn set_more(&self, base: u64, id: u64, more: u64) -> bool {
+        let writer = self.write();
+        let block = writer.ranges.get(&base).map(|&(_, block)| block);
+        let block = block.filter(|block| block.read().is_some_and(|entry| entry.id == id && entry.base == base));
+        block.map(|block| block.set_more(more)).is_some()
+    }
+
+    /// Enters a range whose description comes and goes, without the writer's mutex, as its owner wants: see [`Slot`].
+    pub fn reserve(&self, base: u64, size: u64, context: &'static Context) -> Result<Slot, Conflict> {
+        let ranges = Description::device(Kind::Pool, base, size, context).ranges()?;
+        let mut writer = self.write();
+        if let Some(kind) = writer.overlapping(base, size) {
+            return Err(Conflict::Overlaps(kind));
+        }
+        let block = writer.blocks.take();
+        for &(base, size) in &ranges {
+            writer.ranges.insert(base, (size, block));
+            self.table.insert(base, size, block);
+        }
+        Ok(Slot { block, base, size })
+    }
+
+    /// Takes out a range of [`Registry::reserve`], which describes nothing now.
+    pub fn unreserve(&self, slot: Slot) {
+        let mut writer = self.write();
+        writer.ranges.remove(&slot.base);
+        self.table.remove(slot.base, slot.size, slot.block);
+        writer.blocks.give_back(slot.block);
+    }
+
+    /// Ends the description of `kind` that starts at `base`, and gives its owner the range back. Of several callers, one
+    /// gets it. Lock-free.
+    pub fn claim(&self, kind: Kind, base: u64) -> Option<(Entry, &'static Block)> {
+        let block = self.table.block(base)?;
+        block.claim(kind, base).map(|entry| (entry, block))
+    }
+
+    fn next_id(&self) -> u64 {
+        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// All entries that `wanted` picks, by address.
     pub fn entries(&self, wanted: impl Fn(&Entry) -> bool) -> Vec<Entry> {
         let writer = self.write();
@@ -117,6 +161,47 @@ impl Registry {
             .collect();
         entries.retain(wanted);
         entries
+    }
+}
+
+/// A range of addresses that is in the table for good, while what it describes comes and goes: what a pool keeps of each
+/// piece of its memory, so that giving it out and taking it back touches one cache line.
+///
+/// A slot that describes something is held by nobody; [`Registry::claim`] ends the description and gives the block back.
+#[derive(Debug)]
+pub struct Slot {
+    block: &'static Block,
+    base: u64,
+    size: u64,
+}
+
+impl Slot {
+    /// The slot of a block that [`Registry::claim`] gave; `base` and `size` are those that it was reserved with.
+    pub fn of_claimed(block: &'static Block, base: u64, size: u64) -> Self {
+        Self { block, base, size }
+    }
+
+    /// First byte.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// A second name of the range, as only a test may have it.
+    #[cfg(test)]
+    pub fn clone_for_tests(slot: &Self) -> Self {
+        let &Self { block, base, size } = slot;
+        Self { block, base, size }
+    }
+
+    /// Makes the range answer as `description`, which lies in it and starts where it does.
+    pub fn describe(self, registry: &Registry, description: &Description) -> Entry {
+        debug_assert!(description.base == self.base && description.size <= self.size);
+        self.block.fill(description, registry.next_id())
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Table {
 
 enum Content<'a, T> {
     Nothing,
-    Covered(&'a Block),
+    Covered(&'static Block),
     Next(&'a T),
 }
 
@@ -134,6 +134,21 @@ impl SharedPage {
         None
     }
 
+    fn block(&self, base: u64) -> Option<&'static Block> {
+        let mut page = Some(self);
+        while let Some(current) = page {
+            for block in &current.blocks {
+                // SAFETY: NULL or a leaked block.
+                let block: Option<&'static Block> = unsafe { block.load(Ordering::Acquire).as_ref() };
+                if let Some(block) = block.filter(|block| block.read().is_some_and(|entry| entry.base == base)) {
+                    return Some(block);
+                }
+            }
+            page = current.next();
+        }
+        None
+    }
+
     fn next(&self) -> Option<&SharedPage> {
         // SAFETY: NULL or a leaked page.
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
@@ -203,6 +218,25 @@ impl Table {
             Content::Nothing => None,
             Content::Covered(block) => covering(block),
             Content::Next(page) => page.find(address),
+        }
+    }
+
+    /// The block that starts at `base` or covers it, whatever it describes now.
+    pub(super) fn block(&self, base: u64) -> Option<&'static Block> {
+        let mids: &Level = match self.roots.get(root(base))?.load() {
+            Content::Nothing => return None,
+            Content::Covered(block) => return Some(block),
+            Content::Next(mids) => mids,
+        };
+        let leaves: &Level = match mids.0[mid(base)].load() {
+            Content::Nothing => return None,
+            Content::Covered(block) => return Some(block),
+            Content::Next(leaves) => leaves,
+        };
+        match leaves.0[leaf(base)].load::<SharedPage>() {
+            Content::Nothing => None,
+            Content::Covered(block) => Some(block),
+            Content::Next(page) => page.block(base),
         }
     }
 
