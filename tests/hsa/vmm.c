@@ -151,6 +151,12 @@ int main(int argc, char **argv)
     // A peer may use it, too.
     if (m.gpus > 1) {
         vmem_access peers[2] = {{READ_WRITE, gpu}, {READ_WRITE, m.gpu[1].agent}};
+        hsa_amd_memory_pool_access_t reach;
+        CHECK(hsa_amd_agent_memory_pool_get_info(m.gpu[1].agent, m.gpu[0].vram, HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, &reach));
+        if (reach == HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED) {
+            EXPECT(vmem.set_access(alias, SIZE, peers, 2) != HSA_STATUS_SUCCESS, "access of a peer that cannot reach it");
+            goto done;
+        }
         CHECK(vmem.set_access(alias, SIZE, peers, 2));
         hsa_agent_t both[2] = {gpu, m.gpu[1].agent};
         char *other = device_alloc(&m.gpu[1], SIZE);
@@ -161,6 +167,7 @@ int main(int argc, char **argv)
         pattern_check(host, SIZE, 2, "the peer's copy");
         CHECK(hsa_amd_memory_pool_free(other));
     }
+done:;
 
     // The host may look at it when it is given access.
     vmem_access access = {READ_WRITE, m.cpu};

@@ -3,6 +3,7 @@
 //! One crate serves the `regauge run` command and the test bench, so what the bench measures is what users start.
 
 pub mod libraries;
+pub mod machine;
 pub mod rocr;
 pub mod vgpu;
 
@@ -11,8 +12,9 @@ use std::path::Path;
 use std::process::Command;
 
 pub use libraries::Libraries;
+pub use machine::Machine;
 pub use rocr::RocrRoot;
-pub use vgpu::{Bar, VirtualGpu};
+pub use vgpu::{Bar, Link, VirtualGpu};
 
 /// How a program is to be started. Every part is optional: nothing set starts the program as the shell would.
 #[derive(Clone, Debug, Default)]

@@ -23,6 +23,25 @@ impl Bar {
     }
 }
 
+/// What connects the GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// One hive: each GPU reaches each other's memory directly.
+    Xgmi,
+    /// PCIe switches: peers reach each other's memory with a large BAR only.
+    Pcie,
+}
+
+impl Link {
+    /// The word that `VGPU_LINK` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Xgmi => "xgmi",
+            Self::Pcie => "pcie",
+        }
+    }
+}
+
 /// One virtual machine's GPUs. Processes that share `root` see the same GPUs.
 #[derive(Clone, Debug)]
 pub struct VirtualGpu {
@@ -34,10 +53,18 @@ pub struct VirtualGpu {
     pub arch: String,
     /// How the CPU sees device memory.
     pub bar: Bar,
+    /// What connects them.
+    pub link: Link,
     /// Bytes of memory per GPU; `None` leaves the default.
     pub memory: Option<u64>,
     /// Every process writes its counters to this prefix at exit.
     pub counters: Option<PathBuf>,
+    /// What is traced, and where to: `ioctl,packet,kernel:FILE`.
+    pub trace: Option<OsString>,
+    /// Stores reach others only at a release, loads may be stale until an acquire.
+    pub hostile_coherence: bool,
+    /// One thread, and an order of waves that follows from this number.
+    pub seed: Option<u64>,
 }
 
 impl VirtualGpu {
@@ -60,8 +87,12 @@ impl VirtualGpu {
             gpus: 1,
             arch: "gfx90a".into(),
             bar: Bar::Large,
+            link: Link::Xgmi,
             memory: None,
             counters: None,
+            trace: None,
+            hostile_coherence: false,
+            seed: None,
         })
     }
 
@@ -82,7 +113,11 @@ impl VirtualGpu {
             ("VGPU_GPUS", self.gpus.to_string().into()),
             ("VGPU_ARCH", self.arch.clone().into()),
             ("VGPU_BAR", self.bar.name().into()),
+            ("VGPU_LINK", self.link.name().into()),
         ];
+        variables.extend(self.trace.clone().map(|trace| ("VGPU_TRACE", trace)));
+        variables.extend(self.hostile_coherence.then(|| ("VGPU_COHERENCE", "hostile".into())));
+        variables.extend(self.seed.map(|seed| ("VGPU_SEED", seed.to_string().into())));
         variables.extend(self.memory.map(|bytes| ("VGPU_MEMORY", bytes.to_string().into())));
         variables.extend(
             self.counters

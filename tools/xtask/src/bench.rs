@@ -1,7 +1,8 @@
 //! Where the bench keeps things. Everything it fetches or makes lives under `target/`.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use launcher::Machine;
 
 /// The repository's root folder.
 pub fn root() -> &'static Path {
@@ -36,36 +37,28 @@ pub fn logs() -> PathBuf {
     target().join("logs")
 }
 
-/// A folder for one run's shared state, removed when dropped.
+/// A folder for one run's files and its virtual machine. It is removed when dropped, or when this process dies, and what
+/// still runs on the machine is killed.
 pub struct Scratch {
-    path: PathBuf,
+    machine: Machine,
 }
 
 impl Scratch {
     /// Makes a new folder, in memory where the machine has a shared-memory file system.
     pub fn new(purpose: &str) -> std::io::Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         let shm = Path::new("/dev/shm");
         let base = if shm.is_dir() {
             shm.to_owned()
         } else {
             target().join("run")
         };
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = base.join(format!("regauge-{purpose}-{}-{n}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Self { path })
+        std::fs::create_dir_all(&base)?;
+        let machine = Machine::new(Some(&base), purpose)?;
+        Ok(Self { machine })
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A leftover folder in a temporary place is no reason to fail a run.
-        let _ = std::fs::remove_dir_all(&self.path);
+        self.machine.folder()
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::ValueEnum;
-use launcher::{Bar, Environment, Libraries, RocrRoot, VirtualGpu};
+use launcher::{Bar, Environment, Libraries, Link, RocrRoot, VirtualGpu};
 
 use crate::setup::{self, Rocr};
 use crate::{Result, bench, slurm};
@@ -41,6 +41,24 @@ impl From<BarMode> for Bar {
     }
 }
 
+/// What connects the GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LinkMode {
+    /// One hive.
+    Xgmi,
+    /// PCIe only.
+    Pcie,
+}
+
+impl From<LinkMode> for Link {
+    fn from(mode: LinkMode) -> Self {
+        match mode {
+            LinkMode::Xgmi => Self::Xgmi,
+            LinkMode::Pcie => Self::Pcie,
+        }
+    }
+}
+
 /// Options of `exec`.
 #[derive(Clone, clap::Args)]
 pub struct Arguments {
@@ -59,6 +77,9 @@ pub struct Arguments {
     /// How the CPU sees device memory.
     #[arg(long, default_value = "large")]
     pub bar: BarMode,
+    /// What connects the GPUs.
+    #[arg(long, default_value = "xgmi")]
+    pub link: LinkMode,
     /// Memory per GPU in MiB (default: the virtual GPU's own).
     #[arg(long)]
     pub memory: Option<u64>,
@@ -94,6 +115,7 @@ impl Arguments {
             gpus: 2,
             arch: "gfx90a".into(),
             bar: BarMode::Large,
+            link: LinkMode::Xgmi,
             memory: None,
             rocr: Rocr::V612,
             pml: "ucx".into(),
@@ -130,10 +152,11 @@ pub fn command(arguments: &Arguments, root: &Path) -> Result<Command> {
         ..Environment::default()
     };
     if arguments.gpus > 0 {
-        let mut vgpu = VirtualGpu::new(&bench::release().join("libvgpu.so"), root)?;
+        let mut vgpu = VirtualGpu::new(&bench::release().join("libvgpu.so"), &root.join("machine"))?;
         vgpu.gpus = arguments.gpus;
         vgpu.arch.clone_from(&arguments.arch);
         vgpu.bar = arguments.bar.into();
+        vgpu.link = arguments.link.into();
         vgpu.memory = arguments.memory.map(|mib| mib << 20);
         vgpu.counters.clone_from(&arguments.counters);
         environment.vgpu = Some(vgpu);

@@ -4,111 +4,151 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::exec::{self, BarMode};
+use crate::exec::{self, BarMode, LinkMode};
 use crate::setup::Rocr;
 use crate::{Result, bench, process, programs};
 
-/// A built program and how it is run.
-pub struct Program {
-    /// Its name.
-    pub name: &'static str,
-    path: PathBuf,
-    arguments: Vec<String>,
-    gpus: u32,
-    memory: Option<u64>,
-}
-
-/// What a program needs beside itself.
+/// A program and what it needs beside itself.
 struct Recipe {
     name: &'static str,
     /// Takes the compiled kernels as its first argument.
     code: bool,
+    /// Fewest GPUs.
     gpus: u32,
+    /// More GPUs say more: it is run on 2 and 8 as well.
+    many: bool,
+    /// SDMA on and off are different paths.
+    sdma: bool,
     /// Memory per GPU in MiB.
     memory: Option<u64>,
     argument: Option<&'static str>,
 }
 
+/// What most programs are: one GPU, no kernels, either way of copying.
+const PLAIN: Recipe = Recipe {
+    name: "",
+    code: false,
+    gpus: 1,
+    many: false,
+    sdma: true,
+    memory: None,
+    argument: None,
+};
+
 const RECIPES: [Recipe; 10] = [
     Recipe {
         name: "queues",
-        code: false,
-        gpus: 1,
-        memory: None,
-        argument: None,
+        sdma: false,
+        ..PLAIN
     },
     Recipe {
         name: "copies",
-        code: false,
-        gpus: 1,
-        memory: None,
-        argument: None,
+        ..PLAIN
     },
     Recipe {
         name: "kernels",
         code: true,
-        gpus: 1,
-        memory: None,
-        argument: None,
+        ..PLAIN
     },
     Recipe {
         name: "faults",
         code: true,
-        gpus: 1,
-        memory: None,
-        argument: None,
+        sdma: false,
+        ..PLAIN
     },
     // It fills the device, so the device is small.
     Recipe {
         name: "memory",
-        code: false,
-        gpus: 1,
         memory: Some(256),
-        argument: None,
+        ..PLAIN
     },
-    Recipe {
-        name: "ipc",
-        code: false,
-        gpus: 1,
-        memory: None,
-        argument: None,
-    },
+    Recipe { name: "ipc", ..PLAIN },
     Recipe {
         name: "vmm",
-        code: false,
         gpus: 2,
-        memory: None,
-        argument: None,
+        ..PLAIN
     },
     Recipe {
         name: "peers",
-        code: false,
         gpus: 2,
-        memory: None,
-        argument: None,
+        many: true,
+        ..PLAIN
     },
     Recipe {
         name: "fork",
-        code: false,
-        gpus: 1,
-        memory: None,
-        argument: None,
+        sdma: false,
+        ..PLAIN
     },
     Recipe {
         name: "stress",
-        code: false,
-        gpus: 1,
-        memory: None,
         argument: Some("3"),
+        ..PLAIN
     },
 ];
 
-/// Builds every program against the older ROCr's headers and library, so that one build runs over both.
-pub fn build() -> Result<Vec<Program>> {
-    let folder = bench::root().join("tests/hsa");
-    let root = Rocr::V523.ensure()?.ok_or("ROCr 5.2.3 has a root")?;
-    let library = root.join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
-    let kernels = folder.join("kernels.cl");
+/// One run of a program.
+pub struct Case {
+    recipe: &'static Recipe,
+    path: PathBuf,
+    code: PathBuf,
+    rocr: Rocr,
+    bar: BarMode,
+    sdma: bool,
+    gpus: u32,
+    link: LinkMode,
+}
+
+/// What the suite runs: both ROCr builds and both BAR modes; SDMA off, more GPUs and PCIe where that says more.
+pub fn cases() -> Result<Vec<Case>> {
+    all(|recipe, case| {
+        let more = case.gpus > recipe.gpus;
+        let usual = case.link == LinkMode::Xgmi;
+        (case.sdma || recipe.sdma) && (usual || recipe.many) && (!more || (recipe.many && case.sdma))
+    })
+}
+
+/// Everything: each program on 1 (or as many as it needs), 2 and 8 GPUs, linked either way.
+pub fn matrix() -> Result<Vec<Case>> {
+    all(|_, _| true)
+}
+
+/// Every case that `wanted` says yes to.
+fn all(wanted: impl Fn(&Recipe, &Case) -> bool) -> Result<Vec<Case>> {
+    let code = kernels()?;
+    let mut cases = Vec::new();
+    let paths: Vec<PathBuf> = RECIPES
+        .iter()
+        .map(|recipe| compiled(recipe.name))
+        .collect::<Result<_>>()?;
+    for rocr in [Rocr::V612, Rocr::V523] {
+        for bar in [BarMode::Small, BarMode::Large] {
+            for sdma in [true, false] {
+                for gpus in [1, 2, 8] {
+                    for link in [LinkMode::Xgmi, LinkMode::Pcie] {
+                        let known = RECIPES.iter().zip(&paths).filter(|(recipe, _)| recipe.gpus <= gpus);
+                        cases.extend(known.map(|(recipe, path)| Case {
+                            recipe,
+                            path: path.clone(),
+                            code: code.clone(),
+                            rocr: rocr.clone(),
+                            bar,
+                            sdma,
+                            gpus,
+                            link,
+                        }));
+                    }
+                }
+            }
+        }
+    }
+    // A single GPU has no links.
+    cases.retain(|case| (case.gpus > 1 || case.link == LinkMode::Xgmi) && wanted(case.recipe, case));
+    Ok(cases)
+}
+
+/// The kernels of `kernels.cl`, compiled for gfx90a.
+pub fn kernels() -> Result<PathBuf> {
+    let source = bench::root().join("tests/hsa/kernels.cl");
     let mut clang = Command::new("clang-19");
     clang.args(["-x", "cl", "-cl-std=CL2.0", "-Xclang", "-finclude-default-header"]);
     clang.args([
@@ -119,57 +159,67 @@ pub fn build() -> Result<Vec<Program>> {
         "-O2",
         "-mcode-object-version=4",
     ]);
-    let code = programs::compile("hsa-kernels.co", &kernels, {
-        clang.arg(&kernels);
+    programs::compile("hsa-kernels.co", &source, {
+        clang.arg(&source);
         clang
-    })?;
-    let mut built = Vec::new();
-    for recipe in &RECIPES {
-        let source = folder.join(format!("{}.c", recipe.name));
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-O1", "-Wall", "-Wextra", "-std=gnu11", "-I"])
-            .arg(root.join("usr/include"))
-            .arg(&source);
-        // What ROCr itself needs is found at run time, in whichever root the program runs over.
-        gcc.arg(&library)
-            .args(["-lpthread", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]);
-        let path = programs::compile(&format!("hsa-{}", recipe.name), &source, gcc)?;
-        let mut arguments = Vec::new();
-        if recipe.code {
-            arguments.push(code.display().to_string());
-        }
-        arguments.extend(recipe.argument.map(String::from));
-        built.push(Program {
-            name: recipe.name,
-            path,
-            arguments,
-            gpus: recipe.gpus,
-            memory: recipe.memory,
-        });
-    }
-    Ok(built)
+    })
 }
 
-impl Program {
+/// A program of `tests/hsa`, built against the older ROCr's headers and library, so that one build runs over both.
+pub fn compiled(name: &str) -> Result<PathBuf> {
+    let root = Rocr::V523.ensure()?.ok_or("ROCr 5.2.3 has a root")?;
+    let library = root.join("usr/lib/x86_64-linux-gnu/libhsa-runtime64.so.1");
+    let source = bench::root().join(format!("tests/hsa/{name}.c"));
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-Wall", "-Wextra", "-std=gnu11", "-I"])
+        .arg(root.join("usr/include"))
+        .arg(&source);
+    // What ROCr itself needs is found at run time, in whichever root the program runs over.
+    gcc.arg(&library)
+        .args(["-lpthread", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]);
+    programs::compile(&format!("hsa-{name}"), &source, gcc)
+}
+
+impl Case {
+    /// The program and its surroundings.
+    pub fn name(&self) -> String {
+        let (bar, gpus, rocr) = (self.bar, self.gpus, self.rocr.name());
+        let sdma = if self.sdma { "SDMA" } else { "no SDMA" };
+        let link = match self.link {
+            _ if gpus == 1 => String::new(),
+            link => format!("s over {link:?}"),
+        };
+        format!(
+            "{} ({gpus} GPU{link}, {bar:?} BAR, {sdma}, ROCr {rocr})",
+            self.recipe.name
+        )
+    }
+
     /// Runs it; success means that it checked its data and said ok, or cannot run on this ROCr and said so.
-    pub fn run(&self, rocr: &Rocr, bar: BarMode, sdma: bool) -> Result<String> {
+    pub fn run(&self) -> Result<String> {
         const CANNOT_RUN_HERE: i32 = 77;
         let mut arguments = exec::Arguments::for_command([&self.path]);
-        arguments.command.extend(self.arguments.iter().map(Into::into));
+        if self.recipe.code {
+            arguments.command.push((&self.code).into());
+        }
+        arguments.command.extend(self.recipe.argument.map(Into::into));
         arguments.gpus = self.gpus;
-        arguments.memory = self.memory;
-        arguments.bar = bar;
-        arguments.rocr = rocr.clone();
-        arguments.variables.push(format!("HSA_ENABLE_SDMA={}", u8::from(sdma)));
+        arguments.link = self.link;
+        arguments.memory = self.recipe.memory;
+        arguments.bar = self.bar;
+        arguments.rocr = self.rocr.clone();
+        arguments
+            .variables
+            .push(format!("HSA_ENABLE_SDMA={}", u8::from(self.sdma)));
         let scratch = bench::Scratch::new("hsa")?;
         let outcome = process::run(
             &mut exec::command(&arguments, scratch.path())?,
             Duration::from_secs(120),
         )?;
         if outcome.status.code() == Some(CANNOT_RUN_HERE) {
-            return Ok(format!("not on this ROCr: {}", outcome.tail(1)));
+            return Ok(format!("not here: {}", outcome.tail(1)));
         }
-        if outcome.success() && outcome.output.contains(&format!("{}: ok", self.name)) {
+        if outcome.success() && outcome.output.contains(&format!("{}: ok", self.recipe.name)) {
             return Ok(String::new());
         }
         Err(format!("{}:\n{}", outcome.ending(), outcome.tail(20)).into())

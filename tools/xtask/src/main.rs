@@ -29,6 +29,7 @@ mod suites;
 mod tested;
 mod tidy;
 mod tools_suite;
+mod vgpu_kill;
 
 use std::process::ExitCode;
 

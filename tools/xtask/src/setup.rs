@@ -199,6 +199,7 @@ pub const PRODUCTS: &[&str] = &[
     "cudart13",
     "nvidia-ml",
     "vgpu",
+    "vgpu-cli",
     "kernels-ptx-translate",
 ];
 

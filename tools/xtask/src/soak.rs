@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::exec::BarMode;
 use crate::ring::{Configuration, Path};
 use crate::setup::{self, Rocr};
-use crate::{Result, audit, bench, demo};
+use crate::{Result, audit, bench, demo, hsa_programs, vgpu_kill};
 
 /// Options of `soak`.
 #[derive(clap::Args)]
@@ -19,6 +19,9 @@ pub struct Arguments {
     /// How often to repeat it.
     #[arg(long, default_value_t = 1)]
     repeat: u32,
+    /// Run what is built, without asking cargo whether it is up to date.
+    #[arg(long)]
+    no_build: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,6 +30,10 @@ enum Name {
     RingMatrix,
     /// Ring exchange, many rounds: leaks, hangs, lost completions.
     RingRepeat,
+    /// Every HSA program: ROCr x BAR x SDMA x GPUs x links.
+    HsaMatrix,
+    /// Two-process jobs on a virtual machine, killed at any point: 500 of them leave nothing behind.
+    VgpuKill,
     /// symbol-audit on NVIDIA's packages, the large ones too (NCCL, NVSHMEM, cuBLAS, 1 GiB of kernels), against `readelf` and
     /// `strings`.
     AuditPackages,
@@ -34,7 +41,9 @@ enum Name {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    setup::build()?;
+    if !arguments.no_build {
+        setup::build()?;
+    }
     let mut report = format!(
         "# soak {:?}\n\n{}\n{}\n\n",
         arguments.name,
@@ -55,6 +64,34 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                     format!("FAILED  {name}: {error}")
                 }
             };
+            println!("{line}");
+            let _ = writeln!(report, "{line}");
+        }
+    }
+    if arguments.name == Name::VgpuKill {
+        let result = vgpu_kill::run(500 * arguments.repeat)?;
+        let text = format!(
+            "{} jobs of two processes killed, {} of them before they were up; {} left something behind",
+            result.cycles,
+            result.early,
+            result.faults.len()
+        );
+        for line in result.faults.iter().chain([&text]) {
+            println!("{line}");
+            let _ = writeln!(report, "{line}");
+        }
+        failures += result.faults.len() as u32;
+    }
+    if arguments.name == Name::HsaMatrix {
+        for case in hsa_programs::matrix()? {
+            let start = Instant::now();
+            let outcome = case.run();
+            let verdict = match &outcome {
+                Ok(note) => format!("ok {note}"),
+                Err(error) => format!("FAILED: {error}"),
+            };
+            failures += u32::from(outcome.is_err());
+            let line = format!("{:6.1} s  {}  {verdict}", start.elapsed().as_secs_f64(), case.name());
             println!("{line}");
             let _ = writeln!(report, "{line}");
         }
@@ -120,7 +157,7 @@ fn configurations(name: Name) -> Vec<Configuration> {
                 }
             }
         }
-        Name::AuditPackages => {}
+        Name::AuditPackages | Name::VgpuKill | Name::HsaMatrix => {}
         Name::RingRepeat => {
             for rocr in [Rocr::V612, Rocr::V523] {
                 let arguments = ["--rounds", "200", "--bytes", "4M"].map(String::from).to_vec();

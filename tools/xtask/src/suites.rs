@@ -13,7 +13,7 @@ use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
 use crate::{
     Result, audit, bench, conformance, demo, docs, gtl, hip, hsa_programs, preload, process, programs, slurm_suite,
-    tidy, tools_suite,
+    tidy, tools_suite, vgpu_kill,
 };
 
 /// Options of `test`.
@@ -255,20 +255,23 @@ fn ucx_hooks() -> Result<String> {
     }
 }
 
+/// How many jobs are killed by default; `cargo xtask soak vgpu-kill` kills 500.
+const KILLED_JOBS: u32 = 20;
+
 fn hsa(tally: &mut Tally) -> Result<()> {
     for rocr in [Rocr::V612, Rocr::V523] {
         tally.case(format!("rocminfo, ROCr {}", rocr.name()), rocminfo(&rocr));
     }
-    let programs = hsa_programs::build()?;
-    for rocr in [Rocr::V612, Rocr::V523] {
-        for bar in [BarMode::Small, BarMode::Large] {
-            for sdma in [true, false] {
-                for program in &programs {
-                    let name = format!("{} ({bar:?} BAR, SDMA {sdma}, ROCr {})", program.name, rocr.name());
-                    tally.case(name, program.run(&rocr, bar, sdma));
-                }
-            }
-        }
+    let killed = vgpu_kill::run(KILLED_JOBS).and_then(|report| match &report.faults[..] {
+        [] => Ok(format!(
+            "{} jobs, {} of them on the way up",
+            report.cycles, report.early
+        )),
+        faults => Err(faults.join("\n").into()),
+    });
+    tally.case("killed jobs leave nothing behind", killed);
+    for case in hsa_programs::cases()? {
+        tally.case(case.name(), case.run());
     }
     Ok(())
 }

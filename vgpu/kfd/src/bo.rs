@@ -114,11 +114,18 @@ impl Buffers {
     /// Maps a buffer on a GPU. Mapping twice is allowed and does nothing.
     ///
     /// # Errors
-    /// `EINVAL`: no such buffer, or something else is mapped there.
+    /// `EINVAL`: no such buffer, something else is mapped there, or the GPU cannot reach another one's memory.
     pub fn map(&mut self, process: &Process, handle: u64, gpu: &Gpu) -> Result<(), Errno> {
         let buffer = self.by_handle.get_mut(&handle).ok_or(libc::EINVAL)?;
         if buffer.mapped >> gpu.index & 1 != 0 {
             return Ok(());
+        }
+        if let Backing::Extent { gpu: owner, .. } = buffer.backing
+            && buffer.flags & mem::VRAM != 0
+            && !process.reaches(gpu, owner)
+        {
+            log::info!("GPU {} cannot reach memory of GPU {owner}", gpu.index);
+            return Err(libc::EINVAL);
         }
         let mapping = Mapping {
             size: buffer.size,

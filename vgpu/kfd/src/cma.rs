@@ -9,7 +9,7 @@ use std::{
     collections::HashMap,
     fs,
     os::unix::fs::MetadataExt as _,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::{
@@ -39,10 +39,11 @@ struct Seen {
     ranges: Vec<(u64, u64)>,
 }
 
-fn view() -> Option<&'static View> {
-    static VIEW: OnceLock<View> = OnceLock::new();
-    if let Some(view) = VIEW.get() {
-        return Some(view);
+fn view() -> Option<Arc<View>> {
+    static VIEW: Mutex<Option<Arc<View>>> = Mutex::new(None);
+    let mut known = VIEW.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(view) = known.as_ref().filter(|view| !view.viewer.over()) {
+        return Some(view.clone());
     }
     // Not remembered when absent: the machine may start later.
     let config = Config::from_env().ok().flatten()?;
@@ -53,11 +54,13 @@ fn view() -> Option<&'static View> {
         .filter(|entry| is_device_file(&entry.file_name()))
         .filter_map(|entry| entry.metadata().ok().map(|meta| (meta.dev(), meta.ino())))
         .collect();
-    Some(VIEW.get_or_init(|| View {
+    let view = Arc::new(View {
         viewer,
         files,
         seen: Mutex::default(),
-    }))
+    });
+    *known = Some(view.clone());
+    Some(view)
 }
 
 impl View {

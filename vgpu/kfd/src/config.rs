@@ -22,7 +22,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "VGPU_GPUS",
         default: "1",
-        doc: "Number of GPUs, 0 to 16. They form one XGMI hive.",
+        doc: "Number of GPUs, 0 to 16.",
     },
     Variable {
         name: "VGPU_ARCH",
@@ -38,6 +38,11 @@ pub const VARIABLES: &[Variable] = &[
         name: "VGPU_BAR",
         default: "large",
         doc: "large: the host can load and store device memory. small: it cannot, and a host access is a SIGSEGV.",
+    },
+    Variable {
+        name: "VGPU_LINK",
+        default: "xgmi",
+        doc: "xgmi: the GPUs form one hive, linked as in an MI250X node (gfx90a) or each with each (gfx942). pcie: they have no links of their own, and peers reach each other with a large BAR only.",
     },
     Variable {
         name: "VGPU_ROOT",
@@ -75,6 +80,15 @@ pub enum Bar {
     Small,
 }
 
+/// What connects the GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// One hive.
+    Xgmi,
+    /// The PCIe root complex.
+    Pcie,
+}
+
 /// What all processes of one virtual machine agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineConfig {
@@ -86,6 +100,8 @@ pub struct MachineConfig {
     pub memory: u64,
     /// Host access to device memory.
     pub bar: Bar,
+    /// What connects the GPUs.
+    pub link: Link,
 }
 
 /// The whole configuration of this process.
@@ -172,6 +188,17 @@ impl Config {
                 _ => None,
             },
         )?;
+        let link = parse(
+            "VGPU_LINK",
+            text("VGPU_LINK"),
+            Link::Xgmi,
+            "xgmi or pcie",
+            |s| match s {
+                "xgmi" => Some(Link::Xgmi),
+                "pcie" => Some(Link::Pcie),
+                _ => None,
+            },
+        )?;
         let hostile_ulp = parse("VGPU_ULP", text("VGPU_ULP"), false, "exact or hostile", |s| match s {
             "exact" => Some(false),
             "hostile" => Some(true),
@@ -193,6 +220,7 @@ impl Config {
                 target,
                 memory: memory / MEMORY_GRANULE * MEMORY_GRANULE,
                 bar,
+                link,
             },
             root: set("VGPU_ROOT").map_or_else(default_root, PathBuf::from),
             counters: set("VGPU_COUNTERS").map(PathBuf::from),
@@ -273,7 +301,8 @@ mod tests {
                 gpus: 1,
                 target: Target::Gfx90a,
                 memory: 64 << 30,
-                bar: Bar::Large
+                bar: Bar::Large,
+                link: Link::Xgmi
             }
         );
         assert_eq!(config.counters, None);
@@ -307,6 +336,7 @@ mod tests {
             ("VGPU_MEMORY", "G"),
             ("VGPU_MEMORY", "1"),
             ("VGPU_BAR", "medium"),
+            ("VGPU_LINK", "nvlink"),
             ("VGPU_TRACE", "everything"),
         ] {
             let error = config(&[(name, value)]).unwrap_err().to_string();

@@ -3,7 +3,7 @@
 use std::os::fd::IntoRawFd as _;
 
 use crate::{
-    abi::{self, Request, drm},
+    abi::{self, Request, drm, mem},
     dmabuf,
     process::Process,
     sysfs,
@@ -187,6 +187,9 @@ fn gem_va(process: &Process, node: usize, args: &abi::DrmGemVa) -> Answer {
     match args.operation {
         va::MAP | va::REPLACE => {
             let object = buffers.gem(node, args.handle).ok_or(libc::ENOENT)?;
+            if object.flags & mem::VRAM != 0 && !process.reaches(&process.gpus[node], object.gpu) {
+                return Err(libc::EINVAL);
+            }
             if args
                 .offset_in_bo
                 .checked_add(args.map_size)

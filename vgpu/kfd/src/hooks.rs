@@ -193,7 +193,7 @@ pub unsafe extern "C" fn __open64_2(path: *const c_char, flags: c_int) -> c_int 
 }
 
 /// libc's own definition of a function, looked up once.
-fn next(cache: &AtomicUsize, name: &CStr) -> usize {
+pub fn next(cache: &AtomicUsize, name: &CStr) -> usize {
     let known = cache.load(Ordering::Relaxed);
     if known != 0 {
         return known;

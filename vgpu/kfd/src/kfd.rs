@@ -420,6 +420,7 @@ mod tests {
             target: Target::Gfx90a,
             memory: MEMORY,
             bar: Bar::Large,
+            link: crate::config::Link::Xgmi,
         };
         Box::leak(Box::new(
             Process::new(

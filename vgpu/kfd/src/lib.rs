@@ -30,6 +30,7 @@ mod event;
 mod hooks;
 mod kernel_name;
 mod kfd;
+mod named;
 mod os;
 mod pm4;
 mod process;
@@ -49,7 +50,8 @@ old_glibc::functions! {
         dlsym
         pthread_attr_getguardsize pthread_attr_getstack pthread_attr_setguardsize pthread_attr_setstacksize
         pthread_create pthread_detach pthread_getattr_np pthread_getspecific pthread_join pthread_key_create pthread_key_delete
-        pthread_mutexattr_init pthread_mutexattr_setpshared pthread_setspecific pthread_sigmask;
+        pthread_mutexattr_init pthread_mutexattr_setpshared pthread_setspecific pthread_sigmask
+        sem_init;
     "2.12":
         pthread_mutex_consistent pthread_mutexattr_setrobust pthread_setname_np;
 }

@@ -14,7 +14,7 @@ use cdna::memory::{Fault, FaultReason};
 
 use crate::{
     bo::Buffers,
-    config::{Bar, Config},
+    config::{Bar, Config, Link},
     counters::Counters,
     event::{Events, MemoryException},
     kernel_name::KernelNames,
@@ -252,6 +252,11 @@ impl Process {
     /// Where the MMIO remap page is in the KFD file.
     pub fn mmio_offset(&self) -> u64 {
         MMIO_OFFSET
+    }
+
+    /// Whether a GPU can address another one's memory: over XGMI always, over PCIe where it has an address on the bus.
+    pub fn reaches(&self, gpu: &Gpu, owner: usize) -> bool {
+        owner == gpu.index as usize || self.config.machine.link == Link::Xgmi || self.large_bar()
     }
 
     /// The host can address device memory.

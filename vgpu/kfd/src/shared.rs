@@ -2,12 +2,16 @@
 //!
 //! ```text
 //! VGPU_ROOT/
-//!   lock        flock: held while a process attaches
+//!   lock        flock: held while a process attaches, and while the last one removes all of this
 //!   state       this table, mapped by everyone; byte i carries a POSIX lock while the owner of slot i lives
 //!   gpu<N>      memory of GPU N: [ VRAM offsets | GTT offsets ], sparse
 //!   sys/, proc/ the sysfs tree that ROCr reads
 //!   dmabuf/     one file per exported dma-buf: a header, and as long as the buffer
+//!   named/      libhsakmt's named shared memory and semaphore
 //! ```
+//!
+//! The last process to end in good order removes it all. After a kill it stays until the next process starts here, or until
+//! the launcher that made the folder removes it.
 //!
 //! Processes may be killed at any point. Three kernel mechanisms clean up after them, none needs a daemon: the table's
 //! mutex is robust (the next owner rebuilds the lists, see [`Tables::rebuild`](crate::tables::Tables::rebuild)); a slot's POSIX lock disappears with its
@@ -25,7 +29,7 @@ use std::{
 };
 
 use crate::{
-    config::{Bar, MachineConfig},
+    config::{Bar, Link, MachineConfig},
     os,
     tables::{ExtentRef, HeapKind, HeapLayout, NONE, PAGE, Tables, heap_number},
 };
@@ -62,7 +66,7 @@ struct State {
     target: u32,
     memory: u64,
     small_bar: u32,
-    pad: u32,
+    pcie: u32,
     mutex: libc::pthread_mutex_t,
     slots: [Slot; SLOTS],
     tables: Tables,
@@ -123,17 +127,12 @@ impl Shared {
         config: &MachineConfig,
         prepare: impl FnOnce(&Path) -> io::Result<()>,
     ) -> io::Result<Self> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(root)?;
-        let root = root.canonicalize()?;
+        let (root, _lock) = enter(root)?;
         warn_if_small(&root);
         // SAFETY: geteuid has no preconditions.
         if fs::metadata(&root)?.uid() != unsafe { libc::geteuid() } {
             return Err(io::Error::other(format!("{} belongs to another user", root.display())));
         }
-        let lock = os::open(&root.join("lock"), libc::O_RDWR | libc::O_CREAT, 0o600)?;
-        // SAFETY: a descriptor of ours; the lock goes when it is closed at the end of this function.
-        os::check(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) })?;
-
         let file = os::open(&root.join("state"), libc::O_RDWR | libc::O_CREAT, 0o600)?;
         os::set_len(&file, size_of::<State>() as u64)?;
         let state = os::map_shared(&file, size_of::<State>(), 0)?.cast::<State>();
@@ -147,10 +146,16 @@ impl Shared {
         let current = unsafe { &*state };
         let alive = locked_by_other(&file, 0, SLOTS);
         if alive && current.magic.load(Ordering::Acquire) == MAGIC {
-            let running = (current.gpus, current.target, current.memory, current.small_bar);
+            let running = (
+                current.gpus,
+                current.target,
+                current.memory,
+                current.small_bar,
+                current.pcie,
+            );
             if running != describe(config) {
                 return Err(io::Error::other(format!(
-                    "another process uses {} with other GPUs (count, arch, memory, small BAR = {running:?})",
+                    "another process uses {} with other GPUs (count, arch, memory, small BAR, PCIe = {running:?})",
                     root.display()
                 )));
             }
@@ -159,7 +164,9 @@ impl Shared {
                 os::punch_hole(heap, 0, layout.file_len());
                 os::set_len(heap, layout.file_len())?;
             }
-            let _ = fs::remove_dir_all(root.join("dmabuf"));
+            for folder in ["dmabuf", crate::named::FOLDER] {
+                let _ = fs::remove_dir_all(root.join(folder));
+            }
             fs::create_dir(root.join("dmabuf"))?;
             prepare(&root)?;
             // SAFETY: nobody else is attached.
@@ -308,10 +315,22 @@ impl Shared {
         guard.unused(heap_number(gpu, HeapKind::Vram))
     }
 
-    /// Everything that this process holds goes: called when it ends.
+    /// Everything that this process holds goes: called when it ends. The last one turns off the light.
     pub fn release_all(&self) {
+        // Nobody attaches from here on.
+        let lock = os::open(&self.root.join("lock"), libc::O_RDWR, 0).ok();
+        // SAFETY: a descriptor of ours, closed at the end of this function.
+        let locked = lock.is_some_and(|lock| unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) } == 0);
         let mut guard = self.lock();
         self.reclaim_slot(&mut guard, self.slot);
+        drop(guard);
+        // Before the others look: two that end together must not each leave it to the other.
+        drop_lock(&self.file, self.slot);
+        if locked && !locked_by_other(&self.file, 0, SLOTS) {
+            // Whoever looks on from outside (`cma.rs`) sees that this machine is over.
+            self.state().magic.store(0, Ordering::Release);
+            remove_machine(&self.root);
+        }
     }
 
     /// Reclaims what dead processes held, and exported buffers whose last descriptor has been closed.
@@ -369,6 +388,50 @@ impl Shared {
     }
 }
 
+/// Makes the folder if need be and takes its attach lock, which goes with the descriptor.
+///
+/// Only the last part of the path is made: a launcher that has removed the folder around it wants no machine there any more.
+fn enter(root: &Path) -> io::Result<(PathBuf, OwnedFd)> {
+    loop {
+        match fs::DirBuilder::new().mode(0o700).create(root) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let opened = root.canonicalize().and_then(|root| {
+            let path = root.join("lock");
+            Ok((root, os::open(&path, libc::O_RDWR | libc::O_CREAT, 0o600)?, path))
+        });
+        let (root, lock, path) = match opened {
+            Ok(opened) => opened,
+            // The last process of the machine that was here has just removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        // SAFETY: a descriptor of ours.
+        os::check(unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) })?;
+        let there = fs::metadata(&path).map(|found| (found.dev(), found.ino())).ok();
+        if there.is_some() && os::identity(lock.as_raw_fd()) == there {
+            return Ok((root, lock));
+        }
+    }
+}
+
+/// Removes what this library makes in a machine's folder, and the folder if nothing else is in it.
+fn remove_machine(root: &Path) {
+    for folder in ["sys", "proc", "dmabuf", crate::named::FOLDER] {
+        let _ = fs::remove_dir_all(root.join(folder));
+    }
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        if is_device_file(&entry.file_name()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    let _ = fs::remove_file(root.join("state"));
+    // The lock last: until then others wait for it, and then they find that it is gone and start over.
+    let _ = fs::remove_file(root.join("lock"));
+    let _ = fs::remove_dir(root);
+}
+
 /// Device memory that does not fit into the file system ends in SIGBUS: better to have said so.
 fn warn_if_small(root: &Path) {
     const LITTLE: u64 = 512 << 20;
@@ -392,12 +455,13 @@ fn warn_if_small(root: &Path) {
     }
 }
 
-fn describe(config: &MachineConfig) -> (u32, u32, u64, u32) {
+fn describe(config: &MachineConfig) -> (u32, u32, u64, u32, u32) {
     let target = match config.target {
         cdna::Target::Gfx90a => 0x90a,
         cdna::Target::Gfx942 => 0x942,
     };
-    (config.gpus, target, config.memory, u32::from(config.bar == Bar::Small))
+    let (small, pcie) = (config.bar == Bar::Small, config.link == Link::Pcie);
+    (config.gpus, target, config.memory, small.into(), pcie.into())
 }
 
 /// Makes a fresh state.
@@ -411,7 +475,7 @@ unsafe fn initialise(state: *mut State, config: &MachineConfig, layout: HeapLayo
     for slot in &mut state.slots {
         slot.pid.store(0, Ordering::Relaxed);
     }
-    (state.gpus, state.target, state.memory, state.small_bar) = describe(config);
+    (state.gpus, state.target, state.memory, state.small_bar, state.pcie) = describe(config);
     // SAFETY: the attributes live on this stack, and the mutex in memory that nobody else uses yet.
     let made = unsafe {
         let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
@@ -455,6 +519,14 @@ fn set_lock(file: &OwnedFd, slot: usize) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock) == 0 }
 }
 
+/// Gives a slot's lock back.
+fn drop_lock(file: &OwnedFd, slot: usize) {
+    let mut lock = flock_range(slot, 1);
+    lock.l_type = libc::F_UNLCK as i16;
+    // SAFETY: `lock` outlives the call.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLK, &raw const lock) };
+}
+
 /// Whether a name in `VGPU_ROOT` is that of a GPU's file.
 pub fn is_device_file(name: &std::ffi::OsStr) -> bool {
     name.to_str()
@@ -486,6 +558,12 @@ impl Viewer {
         Some(Self { state, _file: file })
     }
 
+    /// The machine is over: the last process has removed it.
+    pub fn over(&self) -> bool {
+        // SAFETY: mapped for the life of the viewer, and atomic.
+        unsafe { &(*self.state).magic }.load(Ordering::Acquire) != MAGIC
+    }
+
     /// The mapping counter of a process and when it changed last, if it uses this machine.
     pub fn mappings(&self, pid: i32) -> Option<(u64, u64)> {
         // SAFETY: mapped for the life of the viewer; these fields are atomics.
@@ -511,6 +589,7 @@ mod tests {
         target: Target::Gfx90a,
         memory: 64 << 20,
         bar: Bar::Large,
+        link: Link::Xgmi,
     };
 
     fn machine(name: &str) -> Shared {
@@ -612,6 +691,39 @@ mod tests {
         shared.release(a);
         assert_eq!(shared.available(0), 64 << 20);
         done(shared);
+    }
+
+    #[test]
+    fn the_last_process_removes_everything() {
+        let shared = machine("last");
+        let root = shared.root().to_owned();
+        shared.allocate(0, HeapKind::Vram, 5 << 20, 0).unwrap();
+        std::fs::create_dir(root.join(crate::named::FOLDER)).unwrap();
+        // SAFETY: the child attaches as a process of its own, leaves, and ends without running anything of the parent's.
+        let status = unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                let other = Shared::attach(&root, &CONFIG, |_| Ok(()));
+                let attached = other.map(|other| other.release_all()).is_ok();
+                libc::_exit(i32::from(!attached || !root.join("state").exists()));
+            }
+            let mut status = 0;
+            libc::waitpid(child, &raw mut status, 0);
+            status
+        };
+        assert_eq!(
+            status, 0,
+            "another process comes and goes, and leaves what the first one uses"
+        );
+        shared.release_all();
+        assert!(
+            !root.exists(),
+            "{:?}",
+            fs::read_dir(&root).unwrap().flatten().collect::<Vec<_>>()
+        );
+        let again = machine("last");
+        assert_eq!(again.available(0), 64 << 20);
+        done(again);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{fmt::Write as _, fs, io, path::Path};
 
 use cdna::Target;
 
-use crate::config::{Bar, MachineConfig};
+use crate::config::{Bar, Link as Connection, MachineConfig};
 
 /// Path prefixes that belong to the virtual machine, and what they are called below `VGPU_ROOT`.
 pub const PREFIXES: &[(&str, &str)] = &[
@@ -140,10 +140,18 @@ pub fn write_tree(root: &Path, config: &MachineConfig) -> io::Result<()> {
         put(node(n, "caches/1/properties"), &cache(gpu, 2, product.l2, 128, 16))?;
         put(node(n, "io_links/0/properties"), &Link::pcie(n, 0).text())?;
         for (i, peer) in (0..config.gpus).filter(|peer| *peer != gpu).enumerate() {
-            put(
-                node(n, &format!("io_links/{}/properties", i + 1)),
-                &Link::xgmi(n, peer + 1).text(),
-            )?;
+            match config.link {
+                Connection::Xgmi => put(
+                    node(n, &format!("io_links/{}/properties", i + 1)),
+                    &Link::xgmi(config.target, gpu, peer).text(),
+                )?,
+                // Through the root complex, and only where the peer's memory has an address there.
+                Connection::Pcie if config.bar == Bar::Large => put(
+                    node(n, &format!("p2p_links/{i}/properties")),
+                    &Link::peer(n, peer + 1).text(),
+                )?,
+                Connection::Pcie => {}
+            }
         }
 
         let minor = FIRST_RENDER_MINOR + gpu;
@@ -225,14 +233,23 @@ const CAPABILITY: u64 = 2 << 12 // DoorbellType
     | 2 << 8 // WatchPointsTotalBits: four of them
     | 1 << 26; // SRAM_EDCSupport: makes the ISA name say sramecc+
 
+/// `hive_id` of GPUs that are linked by XGMI: any nonzero number.
+const HIVE: u64 = 7070;
+
 fn gpu_properties(gpu: u32, config: &MachineConfig, product: &Product) -> String {
+    let others = config.gpus - 1;
+    let (links, peers, hive) = match (config.link, config.bar) {
+        (Connection::Xgmi, _) => (others, 0, HIVE),
+        (Connection::Pcie, Bar::Large) => (0, others, 0),
+        (Connection::Pcie, Bar::Small) => (0, 0, 0),
+    };
     lines(&[
         ("cpu_cores_count", 0),
         ("simd_count", u64::from(product.compute_units) * 4),
         ("mem_banks_count", 1),
         ("caches_count", 2),
-        ("io_links_count", config.gpus.into()),
-        ("p2p_links_count", 0),
+        ("io_links_count", 1 + u64::from(links)),
+        ("p2p_links_count", peers.into()),
         ("cpu_core_id_base", 0),
         ("simd_id_base", simd_id_base(gpu)),
         ("max_waves_per_simd", 8),
@@ -251,7 +268,7 @@ fn gpu_properties(gpu: u32, config: &MachineConfig, product: &Product) -> String
         ("location_id", u64::from(gpu + 1) << 8),
         ("domain", 0),
         ("drm_render_minor", (FIRST_RENDER_MINOR + gpu).into()),
-        ("hive_id", 7070),
+        ("hive_id", hive),
         ("num_sdma_engines", 2),
         ("num_sdma_xgmi_engines", product.xgmi_engines.into()),
         ("num_sdma_queues_per_engine", 8),
@@ -297,7 +314,20 @@ fn cache(gpu: u32, level: u64, kib: u32, line: u64, ways: u64) -> String {
     text
 }
 
-/// An `io_links` entry.
+/// Weights between the eight dies of a node with four MI250X, as `rocm-smi --showtopoweight` shows them: not every die has a
+/// link to every other.
+const MI250X_WEIGHTS: [[u64; 8]; 8] = [
+    [0, 15, 15, 30, 30, 30, 15, 30],
+    [15, 0, 30, 15, 30, 15, 30, 45],
+    [15, 30, 0, 15, 15, 30, 30, 30],
+    [30, 15, 15, 0, 30, 45, 30, 15],
+    [30, 30, 15, 30, 0, 15, 15, 30],
+    [30, 15, 30, 45, 15, 0, 30, 15],
+    [15, 30, 30, 30, 15, 30, 0, 15],
+    [30, 45, 30, 15, 30, 15, 15, 0],
+];
+
+/// An `io_links` or `p2p_links` entry.
 struct Link {
     kind: u64,
     from: u32,
@@ -319,14 +349,32 @@ impl Link {
         }
     }
 
-    fn xgmi(from: u32, to: u32) -> Self {
+    /// GPU to GPU through the root complex: the way up and the way down again.
+    fn peer(from: u32, to: u32) -> Self {
+        Self {
+            weight: 40,
+            ..Self::pcie(from, to)
+        }
+    }
+
+    /// Between two GPUs of a hive. The driver's weight is 15 a hop; bandwidth is that of one link and of all between the two.
+    fn xgmi(target: Target, gpu: u32, peer: u32) -> Self {
+        let (a, b) = (gpu as usize, peer as usize);
+        let (weight, link, links) = match target {
+            Target::Gfx90a => {
+                let weight = MI250X_WEIGHTS.get(a).and_then(|row| row.get(b)).copied().unwrap_or(15);
+                // The two dies of a package have four links between them.
+                (weight, 50_000, if a / 2 == b / 2 { 4 } else { 1 })
+            }
+            Target::Gfx942 => (15, 64_000, 1),
+        };
         Self {
             kind: 11,
-            from,
-            to,
-            weight: 15,
-            min_bandwidth: 50000,
-            max_bandwidth: 50000,
+            from: gpu + 1,
+            to: peer + 1,
+            weight,
+            min_bandwidth: link,
+            max_bandwidth: link * links,
         }
     }
 
@@ -365,28 +413,55 @@ mod tests {
 
     #[test]
     fn announced_links_exist() {
-        for bar in [Bar::Large, Bar::Small] {
+        for (bar, link) in [Bar::Large, Bar::Small]
+            .iter()
+            .flat_map(|bar| [(*bar, Connection::Xgmi), (*bar, Connection::Pcie)])
+        {
             let config = MachineConfig {
                 gpus: 4,
                 target: Target::Gfx90a,
                 memory: 1 << 30,
                 bar,
+                link,
             };
-            let root = tree(&config, &format!("{bar:?}"));
+            let root = tree(&config, &format!("{bar:?}-{link:?}"));
             for node in 0..5 {
                 let text = fs::read_to_string(root.join(format!("{TOPOLOGY}/nodes/{node}/properties"))).unwrap();
-                let said = text
-                    .lines()
-                    .find_map(|line| line.strip_prefix("io_links_count "))
-                    .unwrap();
-                assert_eq!(
-                    said.parse::<usize>().unwrap(),
-                    count(&root, node, "io_links"),
-                    "node {node}, {bar:?}"
-                );
+                for kind in ["io_links", "p2p_links"] {
+                    let said = text
+                        .lines()
+                        .find_map(|line| line.strip_prefix(&format!("{kind}_count ")))
+                        .unwrap();
+                    assert_eq!(
+                        said.parse::<usize>().unwrap(),
+                        count(&root, node, kind),
+                        "{kind} of node {node}, {bar:?}, {link:?}"
+                    );
+                }
             }
             assert_eq!(count(&root, 0, "io_links"), if bar == Bar::Large { 4 } else { 0 });
+            let peers = (count(&root, 1, "io_links") - 1, count(&root, 1, "p2p_links"));
+            let expected = match (link, bar) {
+                (Connection::Xgmi, _) => (3, 0),
+                (Connection::Pcie, Bar::Large) => (0, 3),
+                (Connection::Pcie, Bar::Small) => (0, 0),
+            };
+            assert_eq!(peers, expected, "{bar:?}, {link:?}");
             fs::remove_dir_all(root).unwrap();
+        }
+    }
+
+    #[test]
+    fn links_weigh_the_same_both_ways() {
+        for a in 0..8 {
+            for b in 0..8 {
+                let (there, back) = (Link::xgmi(Target::Gfx90a, a, b), Link::xgmi(Target::Gfx90a, b, a));
+                assert_eq!(
+                    (there.weight, there.max_bandwidth),
+                    (back.weight, back.max_bandwidth),
+                    "{a} {b}"
+                );
+            }
         }
     }
 }
