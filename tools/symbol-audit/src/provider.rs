@@ -334,10 +334,15 @@ pub fn explain(version: &Version, provider: &Provider) -> Option<(String, String
                     format!("Rebuild {name} with a version script that has the node {node}."),
                 )
             } else {
+                // A library's own name counts as a node of it, so only the symbols are missed then.
+                let words = if name == node {
+                    format!("undefined symbol: ..., version {node}")
+                } else {
+                    format!("version `{node}' not found")
+                };
                 (
                     format!(
-                        "It asks for symbols at version node {node}; {name} has {} only. The loader stops with \"version \
-                         `{node}' not found\".",
+                        "It asks for symbols at version node {node}; {name} has {} only. The loader stops with \"{words}\".",
                         nodes.join(", ")
                     ),
                     format!("Use a {name} of the version that this file was linked against."),

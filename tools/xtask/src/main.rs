@@ -17,6 +17,7 @@ mod gtl;
 mod hip;
 mod hsa_programs;
 mod measure;
+mod messages;
 mod preload;
 mod process;
 mod programs;

@@ -49,6 +49,16 @@ pub fn cuda(name: &str) -> Result<PathBuf> {
     compile(name, &source, command)
 }
 
+/// `tests/programs/vadd.cu` as nvcc builds it by default: with NVIDIA's runtime linked into it.
+pub fn static_cudart() -> Result<PathBuf> {
+    let source = bench::root().join("tests/programs/vadd.cu");
+    let mut command = Command::new(setup::nvcc()?.join("bin/nvcc"));
+    command
+        .args(["-cudart", "static", "-cudadevrt", "none", "-arch=compute_75", "-O2"])
+        .arg(&source);
+    compile("vadd_static", &source, command)
+}
+
 /// Runs `command` with `-o target/programs/NAME` unless the program is newer than its source.
 pub fn compile(name: &str, source: &Path, mut command: Command) -> Result<PathBuf> {
     let program = bench::programs().join(name);

@@ -12,8 +12,8 @@ use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
 use crate::{
-    Result, audit, bench, conformance, demo, docs, gtl, hip, hsa_programs, preload, process, programs, slurm_suite,
-    tidy, tools_suite, vgpu_kill,
+    Result, audit, bench, conformance, demo, docs, gtl, hip, hsa_programs, messages, preload, process, programs,
+    slurm_suite, tidy, tools_suite, vgpu_kill,
 };
 
 /// Options of `test`.
@@ -52,7 +52,7 @@ enum Suite {
     Dist,
     /// symbol-audit on packages built for CUDA and on the closed library's stand-in, against `readelf` and `strings`.
     Audit,
-    /// `regauge run` and `regauge doctor`, with and without virtual GPUs.
+    /// `regauge run` and `regauge doctor`, with and without virtual GPUs; the messages that docs/troubleshooting.md quotes.
     Tools,
     /// Machines without a device or without ROCr; programs that never call CUDA.
     Absent,
@@ -115,7 +115,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Suite::Link => gtl::run(&mut |name, outcome| tally.case(name, outcome)),
             Suite::Dist => archive(&mut tally),
             Suite::Audit => audit_packages(&mut tally),
-            Suite::Tools => tools_suite::run(&mut |name, outcome| tally.case(name, outcome)),
+            Suite::Tools => tools_suite::run(&mut |name, outcome| tally.case(name, outcome))
+                .and_then(|()| messages::run(&mut |name, outcome| tally.case(name, outcome))),
             Suite::Absent => absent(&mut tally),
             Suite::Preload => preload::run(|name, outcome| tally.case(name, outcome)),
             Suite::Srun => slurm_suite::run(|name, outcome| tally.case(name, outcome)),

@@ -118,7 +118,7 @@ impl Bench {
     }
 
     fn warns_of_static(&self) -> Result<String> {
-        let program = self.vadd("vadd_static", &["-cudart".into(), "static".into()])?;
+        let program = programs::static_cudart()?;
         let outcome = process::run(self.virtual_run(&["--"]).arg(&program), LIMIT)?;
         let words = [
             &format!(
