@@ -26,7 +26,7 @@ fn libraries() -> Result<PathBuf> {
 }
 
 /// HIP's clang: compiles HIP sources for gfx90a and the machine's CPU.
-fn clang() -> Result<Command> {
+pub fn clang() -> Result<Command> {
     let usr = setup::hip()?.join("usr");
     let rocr = Rocr::V523.ensure()?.ok_or("ROCr 5.2.3 has a root")?;
     let llvm = usr.join("lib/llvm-15");

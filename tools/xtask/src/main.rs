@@ -5,6 +5,7 @@
 
 mod audit;
 mod bench;
+mod beside_hip;
 mod conformance;
 mod counters;
 mod coverage;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use symbol_versions::{Library, Status};
 
 use crate::counters::Counters;
-use crate::{Result, bench, conformance, exec, process, programs, setup};
+use crate::{Result, bench, beside_hip, conformance, exec, process, programs, setup};
 
 /// Options of `bench`.
 #[derive(clap::Args)]
@@ -28,6 +28,9 @@ pub struct Arguments {
     /// Runs of each program that `preload` starts.
     #[arg(long, default_value_t = 500)]
     runs: u32,
+    /// Runs of each side of `memory` and `streams`, in turn.
+    #[arg(long, default_value_t = 5)]
+    pairs: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,6 +43,10 @@ enum Name {
     Launch,
     /// Copies by kind and size.
     Copy,
+    /// Pointer queries up to a million live blocks, allocation, host memory, handles: beside AMD's HIP runtime.
+    Memory,
+    /// Launches, events, queries, small copies, memory operations, graphs, callbacks: beside AMD's HIP runtime.
+    Streams,
     /// Wave instructions per second of the virtual GPU.
     Interpreter,
 }
@@ -53,6 +60,9 @@ pub struct Row {
     pub value: f64,
     /// Of what: `ns`, `us`, `KiB`, `Minstr/s`.
     pub unit: &'static str,
+    /// What the bench's yardstick took, where that is measured row by row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub yardstick: Option<f64>,
     /// The value over that of the bench's yardstick, measured in the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
@@ -62,11 +72,13 @@ pub struct Row {
 }
 
 impl Row {
-    fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
+    /// A row without anything beside it.
+    pub fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
         Self {
             name: name.into(),
             value,
             unit,
+            yardstick: None,
             ratio: None,
             h200: None,
         }
@@ -104,6 +116,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 row.contains("kernel") || row.contains("Kernel")
             })?,
             Name::Copy => copies()?,
+            Name::Memory => beside_hip::memory(arguments.pairs)?,
+            Name::Streams => beside_hip::streams(arguments.pairs)?,
             Name::Interpreter => interpreter()?,
         };
         let report = Report {
@@ -122,15 +136,27 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn print_table(report: &Report) {
     println!("{} (ratio: to {})", report.bench, report.yardstick);
-    println!("  {:<76} {:>12} {:<9} {:>8} {:>10}", "", "here", "", "ratio", "H200");
+    let beside = report.rows.iter().any(|row| row.yardstick.is_some());
+    let yardstick = if beside { "yardstick" } else { "" };
+    println!(
+        "  {:<76} {:>12} {:<9} {:>12} {:>8} {:>10}",
+        "", "here", "", yardstick, "ratio", "H200"
+    );
     for row in &report.rows {
         let number =
             |value: Option<f64>, digits: usize| value.map_or(String::new(), |value| format!("{value:.digits$}"));
+        // NaN: the call is not there.
+        let here = if row.value.is_nan() {
+            "801".into()
+        } else {
+            format!("{:.1}", row.value)
+        };
         println!(
-            "  {:<76} {:>12.1} {:<9} {:>8} {:>10}",
+            "  {:<76} {:>12} {:<9} {:>12} {:>8} {:>10}",
             row.name,
-            row.value,
+            here,
             row.unit,
+            number(row.yardstick, 1),
             number(row.ratio, 2),
             number(row.h200, 1)
         );
@@ -216,7 +242,7 @@ fn memory(library: Option<&Path>, field: &str) -> Result<f64> {
 }
 
 /// The H200's median of each of the program's measurements.
-fn h200() -> Result<HashMap<String, f64>> {
+pub fn h200() -> Result<HashMap<String, f64>> {
     let text = std::fs::read_to_string(conformance::folder().join("results/timing_summary.tsv"))?;
     let rows = text.lines().skip(1).filter_map(|line| {
         let columns: Vec<&str> = line.split('\t').collect();

@@ -1,0 +1,73 @@
+/* Medians of repeated batches. Each result is a line: NAME<tab>NANOSECONDS<tab>the H200's name for the same, or 801 where the call is not there. */
+#pragma once
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* WALL where the device's answer is waited for; CPU (this thread's own time) for what a call costs its caller, whatever else runs. */
+enum clock { WALL = CLOCK_MONOTONIC, CPU = CLOCK_THREAD_CPUTIME_ID };
+
+static inline double now(enum clock clock)
+{
+    struct timespec t;
+    clock_gettime((clockid_t)clock, &t);
+    return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static inline double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+static inline void result(const char *name, int error, double ns, const char *h200)
+{
+    if (error) printf("%s\t%d\t%s\n", name, error == 801 ? 801 : -error, h200);
+    else printf("%s\t%.2f\t%s\n", name, ns, h200);
+    fflush(stdout);
+}
+
+/* The median over `samples` of the time of one of `batch` evaluations of `call`, an expression that is an error code; `between`
+ * is evaluated untimed after each batch. The first batch warms up. */
+#define MEASURE_BETWEEN(clock, name, h200, samples, batch, between, call)        \
+    do {                                                                         \
+        double times_[samples];                                                  \
+        int error_ = 0;                                                          \
+        for (int sample_ = -1; sample_ < (samples) && !error_; sample_++) {      \
+            double start_ = now(clock);                                          \
+            for (int i = 0; i < (batch); i++) error_ |= (int)(call);             \
+            double ns_ = (now(clock) - start_) / (batch);                        \
+            if (sample_ >= 0) times_[sample_] = ns_;                             \
+            between;                                                             \
+        }                                                                        \
+        result(name, error_, error_ ? 0 : median(times_, samples), h200);        \
+    } while (0)
+#define MEASURE(clock, name, h200, samples, batch, call) MEASURE_BETWEEN(clock, name, h200, samples, batch, (void)0, call)
+
+#define MUST(call)                                                                        \
+    do {                                                                                  \
+        int error_ = (int)(call);                                                         \
+        if (error_) {                                                                     \
+            fprintf(stderr, "%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, error_);  \
+            exit(1);                                                                      \
+        }                                                                                 \
+    } while (0)
+
+static inline uint64_t random_next(uint64_t *state)
+{
+    *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
+    return *state;
+}
