@@ -47,7 +47,8 @@ struct State {
 /// What is looked up once, at the first request.
 struct Environment {
     cache: Option<Cache>,
-    comgr: Option<PathBuf>,
+    /// Where comgr probably is, for want of a library that the user named.
+    likely_comgr: Option<PathBuf>,
     /// Identities of worker and compiler.
     identity: String,
 }
@@ -156,16 +157,24 @@ impl Client {
 
     fn environment<'s>(&self, state: &'s State) -> &'s Environment {
         state.environment.get_or_init(|| {
-            let comgr = self.config.comgr.clone().or_else(identity::find_comgr);
+            let likely_comgr = match self.config.comgr {
+                Some(_) => None,
+                None => identity::find_comgr(),
+            };
             let of = |path: &Path| identity::of_file(path).unwrap_or_default();
-            let compiler = comgr.as_deref().map(of).unwrap_or_default();
+            let compiler = self.config.comgr.as_deref().or(likely_comgr.as_deref());
+            let compiler = compiler.map(of).unwrap_or_default();
             let identity = format!("{} {} {compiler}", env!("CARGO_PKG_VERSION"), of(&self.config.worker));
             let cache = self
                 .config
                 .cache
                 .as_deref()
                 .and_then(|path| Cache::open(path, self.config.cache_size));
-            Environment { cache, comgr, identity }
+            Environment {
+                cache,
+                likely_comgr,
+                identity,
+            }
         })
     }
 
@@ -216,7 +225,11 @@ impl Client {
                 }
             }
         }
-        let worker = Worker::start(&self.config.worker, self.environment(state).comgr.as_deref());
+        let comgr = match (&self.config.comgr, &self.environment(state).likely_comgr) {
+            (Some(named), _) => Some(("--comgr", named.as_path())),
+            (None, found) => found.as_deref().map(|path| ("--likely-comgr", path)),
+        };
+        let worker = Worker::start(&self.config.worker, comgr);
         let worker = worker
             .map_err(|e| TranslateError::Worker(format!("{} cannot be started: {e}", self.config.worker.display())))?;
         match worker.ask(ptx, request, deadline) {
@@ -229,9 +242,9 @@ impl Client {
                 Err(error)
             }
             Err(Failure::Lost(error)) => Err(error),
-            Err(Failure::Died(error)) => Err(TranslateError::Compiler(match worker.last_words() {
-                words if words.is_empty() => format!("the worker died ({error})"),
-                words => format!("the worker died: {words}"),
+            Err(Failure::Died(error)) => Err(TranslateError::Died(match worker.last_words() {
+                words if words.is_empty() => error.to_string(),
+                words => words,
             })),
         }
     }
@@ -330,7 +343,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn start(executable: &Path, comgr: Option<&Path>) -> io::Result<Self> {
+    fn start(executable: &Path, comgr: Option<(&str, &Path)>) -> io::Result<Self> {
         let (ours, theirs) = socket_pair()?;
         let errors = anonymous_file()?;
         let mut command = Command::new(executable);
@@ -343,8 +356,8 @@ impl Worker {
         }
         // comgr's own cache would bypass ours.
         command.env("PATH", "/usr/bin:/bin").env("AMD_COMGR_CACHE", "0");
-        if let Some(comgr) = comgr {
-            command.arg("--comgr").arg(std::path::absolute(comgr)?);
+        if let Some((option, comgr)) = comgr {
+            command.arg(option).arg(std::path::absolute(comgr)?);
             // ROCm outside the system's folders: comgr's own needs lie beside it.
             if let Some(folder) = comgr.parent().filter(|f| !f.starts_with("/usr/lib")) {
                 command.env("LD_LIBRARY_PATH", folder);

@@ -109,10 +109,21 @@ pub enum Compiler {
 }
 
 impl Compiler {
-    /// The first compiler that works: `comgr` if named, the library by its sonames, then a ROCm clang.
-    pub fn find(comgr: Option<&Path>) -> Result<Self, String> {
+    /// The library that the user named, and no other; else what [`Compiler::near`] finds.
+    pub fn find(named: Option<&Path>) -> Result<Self, String> {
+        match named {
+            Some(path) => Comgr::open(path).map(Self::Comgr).map_err(|error| {
+                let path = path.display();
+                format!("the compiler library named by REGAUGE_COMGR, {path}, cannot be loaded: {error}")
+            }),
+            None => Self::near(None),
+        }
+    }
+
+    /// The first compiler that works: the library at a `likely` path, by its sonames, then a ROCm clang.
+    pub fn near(likely: Option<&Path>) -> Result<Self, String> {
         let mut failures = Vec::new();
-        let names = comgr
+        let names = likely
             .into_iter()
             .chain(["libamd_comgr.so.3", "libamd_comgr.so.2"].map(Path::new));
         for name in names {

@@ -216,8 +216,12 @@ pub enum TranslateError {
         /// The largest that would do.
         max_threads: u32,
     },
-    /// The compiler library is missing, refused the module or died; its log.
+    /// The compiler library refused the module or took too long; its log.
     Compiler(String),
+    /// There is no compiler library, or the one that the user named does not load: CUDA_ERROR_JIT_COMPILER_NOT_FOUND (221).
+    NoCompiler(String),
+    /// The worker died of the request, most likely in the compiler library; its last words.
+    Died(String),
     /// The worker could not be started or talked to.
     Worker(String),
     /// The result failed the code-object check.
@@ -238,6 +242,8 @@ impl core::fmt::Display for TranslateError {
                 write!(f, "the kernel can run at most {max_threads} threads a block here")
             }
             Self::Compiler(log) => write!(f, "the code generator failed: {log}"),
+            Self::NoCompiler(what) => write!(f, "{what}"),
+            Self::Died(words) => write!(f, "the translator worker died: {words}"),
             Self::Worker(what) => write!(f, "the translator worker failed: {what}"),
             Self::BadCodeObject(what) => write!(f, "the compiled code object was refused: {what}"),
         }

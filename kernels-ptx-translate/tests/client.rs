@@ -206,7 +206,7 @@ fn a_worker_that_dies_fails_its_request_and_says_why() {
     let client = Client::new(config(scratch.script("echo LLVM ERROR: no such luck >&2; exit 1")));
     let error = client.inspect(PTX).unwrap_err();
     assert!(
-        matches!(&error, TranslateError::Compiler(text) if text.contains("no such luck")),
+        matches!(&error, TranslateError::Died(text) if text.contains("no such luck")),
         "{error}"
     );
     // A missing worker is named.
@@ -284,4 +284,18 @@ fn a_forked_child_uses_workers_of_its_own() {
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     assert_eq!(status, 0);
     client.compile(PTX, &request("k_other")).unwrap();
+}
+
+#[test]
+fn the_compiler_library_that_the_user_named_is_the_only_one_tried() {
+    let client = Client::new(Config {
+        comgr: Some("/nonexistent/libamd_comgr.so".into()),
+        ..real()
+    });
+    let error = client.compile(PTX, &request("k_store")).unwrap_err();
+    assert!(
+        matches!(&error, TranslateError::NoCompiler(text)
+            if text.contains("REGAUGE_COMGR") && text.contains("/nonexistent/libamd_comgr.so")),
+        "{error}"
+    );
 }

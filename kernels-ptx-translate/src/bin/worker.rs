@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
         }
     };
     let work = move || match command.as_str() {
-        "--serve" => serve(options.comgr.as_deref()),
+        "--serve" => serve(&options),
         "inspect" | "ir" | "compile" => by_hand(&command, &options).unwrap_or_else(|message| {
             eprintln!("regauge-ptx-worker: {message}");
             ExitCode::FAILURE
@@ -79,6 +79,8 @@ struct Options {
     positional: Vec<String>,
     output: Option<PathBuf>,
     comgr: Option<PathBuf>,
+    /// Where the client has found the library, which nobody named.
+    likely_comgr: Option<PathBuf>,
     target: Target,
     block: [u32; 3],
     opt_level: u8,
@@ -90,6 +92,7 @@ impl Options {
             positional: Vec::new(),
             output: None,
             comgr: None,
+            likely_comgr: None,
             target: Target::Gfx90a,
             block: [0; 3],
             opt_level: 3,
@@ -100,6 +103,7 @@ impl Options {
             match argument.as_str() {
                 "-o" => options.output = Some(value()?.into()),
                 "--comgr" => options.comgr = Some(value()?.into()),
+                "--likely-comgr" => options.likely_comgr = Some(value()?.into()),
                 "--arch" => {
                     options.target = match value()?.as_str() {
                         "gfx90a" => Target::Gfx90a,
@@ -121,6 +125,13 @@ impl Options {
             }
         }
         Ok(options)
+    }
+
+    fn compiler(&self) -> Result<Compiler, String> {
+        match &self.comgr {
+            Some(named) => Compiler::find(Some(named)),
+            None => Compiler::near(self.likely_comgr.as_deref()),
+        }
     }
 }
 
@@ -152,7 +163,7 @@ fn by_hand(command: &str, options: &Options) -> Result<ExitCode, String> {
         );
         return Ok(ExitCode::SUCCESS);
     }
-    let compiler = Compiler::find(options.comgr.as_deref())?;
+    let compiler = options.compiler()?;
     let entries = match entry {
         Some(entry) => vec![entry],
         None => translate::inspect(&text)
@@ -257,7 +268,7 @@ fn watch_peer() {
         .spawn(watch);
 }
 
-fn serve(comgr: Option<&Path>) -> ExitCode {
+fn serve(options: &Options) -> ExitCode {
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned() else {
         return ExitCode::FAILURE;
     };
@@ -280,7 +291,7 @@ fn serve(comgr: Option<&Path>) -> ExitCode {
             }
         };
         channel.deadline = None;
-        let mut answer = answer(&request, &ptx, comgr);
+        let mut answer = answer(&request, &ptx, options);
         let blob = answer.as_mut().map(Reply::take_blob).unwrap_or_default();
         let sent = protocol::encode(&answer, blob.len())
             .and_then(|header| channel.send(&header))
@@ -307,14 +318,14 @@ impl Read for Patient<'_> {
     }
 }
 
-fn answer(request: &Request, ptx: &[u8], comgr: Option<&Path>) -> Result<Reply, TranslateError> {
+fn answer(request: &Request, ptx: &[u8], options: &Options) -> Result<Reply, TranslateError> {
     static COMPILER: OnceLock<Result<Compiler, String>> = OnceLock::new();
     // A panic is a bug of ours: it costs this request, not the worker's other work.
     let work = std::panic::AssertUnwindSafe(|| match request {
         Request::Inspect => translate::inspect(ptx).map(Reply::Inspected),
-        Request::Compile(request) => match COMPILER.get_or_init(|| Compiler::find(comgr)) {
+        Request::Compile(request) => match COMPILER.get_or_init(|| options.compiler()) {
             Ok(compiler) => translate::compile(ptx, request, compiler).map(Reply::Compiled),
-            Err(error) => Err(TranslateError::Compiler(error.clone())),
+            Err(error) => Err(TranslateError::NoCompiler(error.clone())),
         },
     });
     std::panic::catch_unwind(work).unwrap_or_else(|panic| {

@@ -12,7 +12,9 @@ struct Sink;
 
 impl log::Log for Sink {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        metadata.level() <= log::max_level()
+        // goblin, which reads ELF files for us, tells every step of it; that is nobody's news but goblin's own.
+        let foreign = metadata.target().split("::").next() == Some("goblin");
+        !foreign && metadata.level() <= log::max_level()
     }
 
     fn log(&self, record: &log::Record<'_>) {
@@ -44,4 +46,19 @@ pub fn init() {
         let _ = log::set_logger(&Sink);
         log::set_max_level(*config::LOG.get());
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use log::{Level, Log, Metadata};
+
+    use super::*;
+
+    #[test]
+    fn what_goblin_says_of_elf_files_is_kept_quiet() {
+        log::set_max_level(log::LevelFilter::Trace);
+        let enabled = |target| Sink.enabled(&Metadata::builder().target(target).level(Level::Debug).build());
+        assert!(!enabled("goblin") && !enabled("goblin::elf::dynamic"));
+        assert!(enabled("regauge::memory") && enabled("goblins"));
+    }
 }

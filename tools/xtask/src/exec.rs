@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use clap::ValueEnum;
 use launcher::{Bar, Environment, Libraries, Link, RocrRoot, VirtualGpu};
 
+use crate::interrupt::Guarded;
 use crate::setup::{self, Rocr};
 use crate::{Result, bench, slurm};
 
@@ -140,7 +141,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         _ => None,
     };
     cluster.iter().for_each(|cluster| cluster.join(&mut command));
-    let status = command.status()?;
+    let status = Guarded::spawn(&mut command, false)?.wait()?;
     Ok(ExitCode::from(status.code().unwrap_or(1) as u8))
 }
 

@@ -17,6 +17,7 @@ mod exec;
 mod gtl;
 mod hip;
 mod hsa_programs;
+mod interrupt;
 mod measure;
 mod messages;
 mod preload;
@@ -82,7 +83,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let arguments = Arguments::parse();
+    let result = interrupt::install().and_then(|()| match arguments.command {
         Command::Setup(arguments) => setup::run(&arguments),
         Command::Nvcc { arguments } => programs::run_nvcc(&arguments),
         Command::Exec(arguments) => exec::run(&arguments),
@@ -95,7 +97,8 @@ fn main() -> ExitCode {
         Command::Soak(arguments) => soak::run(&arguments),
         Command::Task(arguments) => slurm::task(&arguments),
         Command::Tested(arguments) => tested::run(&arguments),
-    };
+    });
+    interrupt::settle();
     match result {
         Ok(code) => code,
         Err(error) => {

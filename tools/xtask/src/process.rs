@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::Result;
+use crate::interrupt::Guarded;
 
 /// What a finished (or stopped) command left.
 pub struct Outcome {
@@ -74,7 +75,7 @@ fn run_watched(command: &mut Command, limit: Duration, mut watch: impl FnMut(u32
         .stdout(writer.try_clone()?)
         .stderr(writer)
         .process_group(0);
-    let mut child = command.spawn().map_err(|error| format!("{name}: {error}"))?;
+    let mut child = Guarded::spawn(command, true).map_err(|error| format!("{name}: {error}"))?;
     // The command holds the writing ends; they must close here, or reading never ends.
     command.stdout(Stdio::null()).stderr(Stdio::null());
 
@@ -124,7 +125,9 @@ fn kill_group(leader: u32) {
 /// Runs `command` with this terminal's streams and turns a failure into an error that names it.
 pub fn must(command: &mut Command) -> Result<()> {
     let name = format!("{command:?}");
-    let status = command.status().map_err(|error| format!("{name}: {error}"))?;
+    let status = Guarded::spawn(command, false)
+        .and_then(|mut child| Ok(child.wait()?))
+        .map_err(|error| format!("{name}: {error}"))?;
     if status.success() {
         Ok(())
     } else {

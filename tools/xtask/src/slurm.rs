@@ -5,8 +5,9 @@
 //! enters the namespace and becomes the program.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -55,8 +56,8 @@ pub struct Options {
 /// A cluster that is up. Ended when dropped, unless it was there before.
 pub struct Cluster {
     configuration: PathBuf,
-    /// Where ours lives; `None` for a cluster that the environment names.
-    own: Option<bench::Scratch>,
+    /// Whether it was started here, not named by the environment.
+    own: bool,
 }
 
 impl Cluster {
@@ -67,7 +68,7 @@ impl Cluster {
             if answers.is_ok_and(|output| output.status.success()) {
                 return Ok(Self {
                     configuration: configuration.into(),
-                    own: None,
+                    own: false,
                 });
             }
         }
@@ -77,10 +78,14 @@ impl Cluster {
     /// A new cluster. It also ends by itself should this process be killed.
     pub fn start() -> Result<Self> {
         setup::install(&PACKAGES)?;
-        let scratch = bench::Scratch::new("slurm")?;
+        // Not a machine's folder: the daemons need it until they have ended, which is the script's business.
+        let shm = Path::new("/dev/shm");
+        let parent = if shm.is_dir() { shm.to_owned() } else { bench::target() };
+        let folder = parent.join(format!("regauge-slurm-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
         let cluster = Self {
-            configuration: scratch.path().join("slurm.conf"),
-            own: Some(scratch),
+            configuration: folder.join("slurm.conf"),
+            own: true,
         };
         let mut up = cluster.script("up", cluster.folder());
         let outcome = process::run(up.arg(std::process::id().to_string()), Duration::from_secs(120))?;
@@ -109,9 +114,14 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if self.own.is_some() {
-            // The script's watcher tries again when this process ends.
-            let _ = process::run(&mut self.script("down", self.folder()), Duration::from_secs(60));
+        if self.own {
+            // Also when a signal is ending this process, and not to be ended by that signal itself: without its daemons'
+            // ends the folder must not go. The script's watcher tries again when this process has ended.
+            let mut down = self.script("down", self.folder());
+            let quiet = down.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            if quiet.process_group(0).status().is_ok_and(|status| status.success()) {
+                let _ = std::fs::remove_dir_all(self.folder());
+            }
         }
     }
 }
@@ -194,7 +204,6 @@ pub struct TaskArguments {
 
 /// Enters the namespace and becomes the program; returns only if that fails.
 pub fn task(arguments: &TaskArguments) -> Result<ExitCode> {
-    use std::os::unix::process::CommandExt;
     let environment = Environment {
         rocr: Some(RocrRoot::in_directory(&arguments.rocr)?),
         ..Environment::default()

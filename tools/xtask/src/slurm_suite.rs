@@ -17,7 +17,6 @@ struct Case {
     rocr: Rocr,
     /// GPUs that each rank must see.
     visible: u32,
-    ipc: bool,
 }
 
 /// Runs the cases, each reported to `case` as name and outcome. The cluster ends with the suite, however it ends.
@@ -41,7 +40,6 @@ fn cases() -> Vec<Case> {
         options,
         rocr: Rocr::V612,
         visible: 2,
-        ipc: true,
     };
     let bound = |load, gres: Option<&str>| Options {
         load,
@@ -60,7 +58,7 @@ fn cases() -> Vec<Case> {
         }
         // Each task sees a GPU of its own, under number 0 for HSA and by its node's number in CUDA's variable.
         let mut isolated = ring(
-            format!("srun --mpi=pmix --gpus-per-task=1, loaded by {load:?}, no CUDA IPC"),
+            format!("srun --mpi=pmix --gpus-per-task=1, loaded by {load:?}"),
             Launcher::Srun,
             Options {
                 gpus_per_task: Some(1),
@@ -68,7 +66,6 @@ fn cases() -> Vec<Case> {
             },
         );
         isolated.visible = 1;
-        isolated.ipc = false;
         all.push(isolated);
     }
     let mut older = ring(
@@ -103,9 +100,6 @@ impl Case {
         arguments.launcher = Some(self.launcher);
         arguments.slurm = self.options.clone();
         arguments.counters = Some(prefix.clone());
-        if !self.ipc {
-            arguments.variables.push("UCX_TLS=^cuda_ipc".into());
-        }
         let mut command = exec::command(&arguments, &scratch.path().join("gpu"))?;
         cluster.join(&mut command);
         let outcome = process::run(&mut command, Duration::from_secs(120))?;
@@ -121,7 +115,7 @@ impl Case {
             }
         }
         let importers = Counters::read(&prefix)?.processes_with(IPC_IMPORTS);
-        if importers != if self.ipc { 2 } else { 0 } {
+        if importers != 2 {
             return fail(format!("{importers} ranks imported memory by IPC"));
         }
         Ok(String::new())

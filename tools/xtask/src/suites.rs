@@ -19,7 +19,7 @@ use crate::{
 /// Options of `test`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Suites to run (default: all but srun, in this order).
+    /// Suites to run (default: all, in this order).
     suites: Vec<Suite>,
     /// Test what is built, without asking cargo whether it is up to date.
     #[arg(long)]
@@ -94,8 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let mut suites = arguments.suites.clone();
     if suites.is_empty() {
-        // Slurm by name only, until it has been run often enough on other machines to gate everybody's work.
-        suites.extend(Suite::value_variants().iter().filter(|suite| **suite != Suite::Srun));
+        suites.extend(Suite::value_variants());
     }
     let mut total = Tally::default();
     for suite in suites {

@@ -68,7 +68,10 @@ impl From<TranslateError> for Failure {
                 Error::LAUNCH_OUT_OF_RESOURCES,
                 format!("error   : at most {max_threads} threads a block can run this kernel"),
             ),
-            TranslateError::Worker(what) => Self::new(Error::JIT_COMPILER_NOT_FOUND, format!("error   : {what}")),
+            TranslateError::Worker(what) | TranslateError::NoCompiler(what) => {
+                Self::new(Error::JIT_COMPILER_NOT_FOUND, format!("error   : {what}"))
+            }
+            died @ TranslateError::Died(_) => Self::new(Error::INVALID_PTX, format!("error   : {died}")),
             TranslateError::Compiler(what) | TranslateError::BadCodeObject(what) => {
                 Self::new(Error::INVALID_PTX, format!("ptxas fatal   : {what}"))
             }
@@ -145,6 +148,8 @@ mod tests {
         });
         assert_eq!(failure.error, Error::INVALID_PTX);
         assert!(failure.log.contains("line 7") && failure.log.contains("wmma.mma.sync"));
+        let died = Failure::from(TranslateError::Died("no such luck".into()));
+        assert_eq!(died.log, "error   : the translator worker died: no such luck");
         assert_eq!(
             Failure::from(TranslateError::Worker("x".into())).error,
             Error::JIT_COMPILER_NOT_FOUND

@@ -75,7 +75,7 @@ pub fn check(report: &mut Report, libraries: &Libraries, gpus: &[String]) {
                     kernel.code_object.len()
                 ),
             ),
-            Err(TranslateError::Compiler(why)) => report.problem(
+            Err(TranslateError::Compiler(why) | TranslateError::NoCompiler(why)) => report.problem(
                 CHECK,
                 format!("AMD's compiler library (comgr) does not work: {}", first_line(&why)),
                 "install it (Debian: libamd-comgr2; AMD: comgr), or name the library in REGAUGE_COMGR",
