@@ -166,7 +166,7 @@ attributes! {
     122 CAN_USE_64_BIT_STREAM_MEM_OPS = Is(1), "the _v2 calls";
     123 CAN_USE_STREAM_WAIT_VALUE_NOR = Is(1), "as above";
     124 DMA_BUF_SUPPORTED = Of(|_| i32::from(hsa::get().is_ok_and(|hsa| hsa.dma_buf))), "ROCr's";
-    125 IPC_EVENT_SUPPORTED = Is(0), "the calls are refused so far";
+    125 IPC_EVENT_SUPPORTED = Is(1), "counters in shared memory";
     126 MEM_SYNC_DOMAIN_COUNT = Is(1), "one domain";
     127 TENSOR_MAP_ACCESS_SUPPORTED = Is(0), "not of capability 8.0";
     128 HANDLE_TYPE_FABRIC_SUPPORTED = Is(0), "no fabric on these GPUs";

@@ -70,28 +70,34 @@ impl Handle {
 }
 
 /// FNV-1a, 32 bits.
-fn checksum(bytes: &[u8]) -> u32 {
+pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |sum, &byte| {
         (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     })
 }
 
 /// A number that no other process of the node has (process ids repeat across containers).
-fn identity() -> u64 {
+pub(crate) fn identity() -> u64 {
     static IDENTITY: OnceLock<u64> = OnceLock::new();
     *IDENTITY.get_or_init(|| {
-        let mut bytes = [0u8; 8];
-        // SAFETY: the buffer has 8 bytes.
-        let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        if got == 8 {
-            u64::from_ne_bytes(bytes)
-        } else {
-            let time = std::time::SystemTime::now()
-                .duration_since(std::time::UNIX_EPOCH)
-                .unwrap_or_default();
-            u64::from(std::process::id()) << 32 ^ time.as_nanos() as u64
-        }
+        let [a, b, c, d, e, f, g, h, ..] = random();
+        u64::from_ne_bytes([a, b, c, d, e, f, g, h])
     })
+}
+
+/// 16 random bytes; where the kernel has none, bytes that no other process of the node makes at this moment.
+pub(crate) fn random() -> [u8; 16] {
+    let mut bytes = [0u8; 16];
+    // SAFETY: the buffer has 16 bytes.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got != 16 {
+        let time = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default();
+        let unique = u128::from(std::process::id()) << 96 ^ time.as_nanos();
+        bytes = (unique ^ unique.rotate_left(64)).to_ne_bytes();
+    }
+    bytes
 }
 
 /// Handles made so far, by buffer id: ROCr makes one per block and use, and each pins the block in the kernel.

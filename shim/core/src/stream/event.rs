@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::completion::{Completion, Frontier};
+use super::ipc_event::{self, Slot};
 use super::stream::Stream;
 use crate::abi::{Error, Result};
 use crate::hsa::{Agent, fault, signal};
@@ -23,6 +24,8 @@ pub struct Event {
     /// The context was destroyed: NVIDIA answers DEVICE_UNINITIALIZED from then on.
     orphan: AtomicBool,
     record: Mutex<Option<Record>>,
+    /// What it shares with other processes.
+    slot: Option<Arc<Slot>>,
 }
 
 /// The last record.
@@ -30,6 +33,8 @@ pub struct Event {
 struct Record {
     frontier: Frontier,
     time: Option<Arc<Timed>>,
+    /// Its number among the records of all processes; 0 for an event of this one alone.
+    number: u64,
 }
 
 /// A record with a time.
@@ -68,23 +73,50 @@ impl Event {
     /// An event that was never recorded.
     ///
     /// # Errors
-    /// INVALID_VALUE for flags that NVIDIA refuses, NOT_SUPPORTED for interprocess events.
+    /// INVALID_VALUE for flags that NVIDIA refuses, MEMORY_ALLOCATION when an interprocess event finds no shared memory.
     pub fn new(flags: u32, owner: u64) -> Result<Self> {
         if flags & !(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS) != 0
             || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0
         {
             return Err(Error::INVALID_VALUE);
         }
-        if flags & INTERPROCESS != 0 {
-            log::warn!("interprocess events are not supported yet");
-            return Err(Error::NOT_SUPPORTED);
-        }
+        let slot = (flags & INTERPROCESS != 0).then(Slot::create).transpose()?;
         Ok(Self {
             flags,
             owner,
             orphan: AtomicBool::new(false),
             record: Mutex::new(None),
+            slot,
         })
+    }
+
+    /// An event of another process.
+    pub(super) fn of_process(slot: Arc<Slot>, owner: u64) -> Self {
+        Self {
+            flags: DISABLE_TIMING | INTERPROCESS,
+            owner,
+            orphan: AtomicBool::new(false),
+            record: Mutex::new(None),
+            slot: Some(slot),
+        }
+    }
+
+    /// The bytes that another process opens it with.
+    ///
+    /// # Errors
+    /// INVALID_RESOURCE_HANDLE for an event that is not interprocess, and as [`Event::check`].
+    pub fn export(&self) -> Result<[u8; ipc_event::HANDLE_SIZE]> {
+        self.check()?;
+        let slot = self.slot.as_ref().ok_or(Error::INVALID_RESOURCE_HANDLE)?;
+        Ok(slot.export())
+    }
+
+    /// The last record, if it was another process's.
+    fn foreign_record(&self) -> Option<(&Arc<Slot>, u64)> {
+        let slot = self.slot.as_ref()?;
+        let last = slot.recorded();
+        let own = self.record_state().map_or(0, |record| record.number);
+        (last != own).then_some((slot, last))
     }
 
     /// [`super::ContextStreams::id`] of its context.
@@ -120,10 +152,18 @@ impl Event {
         if stream.owner() != self.owner {
             return Err(Error::INVALID_RESOURCE_HANDLE);
         }
-        let record = if self.flags & DISABLE_TIMING != 0 {
+        let record = if let Some(slot) = &self.slot {
+            let number = slot.record(stream)?;
             Record {
                 frontier: stream.frontier()?,
                 time: None,
+                number,
+            }
+        } else if self.flags & DISABLE_TIMING != 0 {
+            Record {
+                frontier: stream.frontier()?,
+                time: None,
+                number: 0,
             }
         } else {
             let marks = stream.mark();
@@ -139,6 +179,7 @@ impl Event {
                     agent,
                     seen: AtomicU64::new(0),
                 })),
+                number: 0,
             }
         };
         *self.record.lock().unwrap_or_else(|e| e.into_inner()) = Some(record);
@@ -151,6 +192,9 @@ impl Event {
     /// As [`Event::check`].
     pub fn is_done(&self) -> Result<bool> {
         self.check()?;
+        if let Some((slot, record)) = self.foreign_record() {
+            return Ok(slot.is_passed(record));
+        }
         let done = self.record_state().is_none_or(|record| record.is_done());
         fault::check()?;
         Ok(done)
@@ -162,7 +206,9 @@ impl Event {
     /// As [`Event::check`].
     pub fn synchronize(&self) -> Result<()> {
         self.check()?;
-        if let Some(record) = self.record_state() {
+        if let Some((slot, record)) = self.foreign_record() {
+            slot.wait(record)?;
+        } else if let Some(record) = self.record_state() {
             record.frontier.wait()?;
             record.is_done();
         }
@@ -170,13 +216,19 @@ impl Event {
         fault::check()
     }
 
-    /// The point of the last record, for a stream to wait for.
+    /// Makes all later operations of `stream` wait for the last record.
     ///
     /// # Errors
-    /// As [`Event::check`].
-    pub fn frontier(&self) -> Result<Frontier> {
+    /// As [`Event::check`], and as [`Stream::wait_for_memory`] where another process has recorded it.
+    pub fn wait_in(&self, stream: &Stream) -> Result<()> {
         self.check()?;
-        Ok(self.record_state().map(|record| record.frontier).unwrap_or_default())
+        if let Some((slot, record)) = self.foreign_record() {
+            return slot.wait_in(record, stream);
+        }
+        if let Some(record) = self.record_state() {
+            stream.wait_for(&record.frontier);
+        }
+        Ok(())
     }
 
     /// Milliseconds from the record of `start` to that of `self`.

@@ -93,7 +93,7 @@ impl Compare {
 pub struct Target {
     /// The device whose engine reaches it: its owner, or the stream's for host memory.
     pub device: &'static Device,
-    /// As that device sees it.
+    /// As that device sees it; 0 for host memory that no device sees.
     pub address: u64,
     /// As the host sees it: pinned memory only.
     host: Option<u64>,
@@ -137,6 +137,21 @@ impl Target {
             }
             _ => Err(Error::INVALID_VALUE),
         }
+    }
+
+    /// Eight bytes of host memory of the runtime's own, at `device_address` for GPUs if they see it.
+    pub(super) fn host_word(device: &'static Device, device_address: Option<u64>, host: u64) -> Self {
+        Self {
+            device,
+            address: device_address.unwrap_or(0),
+            host: Some(host),
+            bytes: 8,
+        }
+    }
+
+    /// A device can write it.
+    pub(super) fn is_for_device(&self) -> bool {
+        self.address != 0
     }
 
     /// It is host memory.
@@ -213,6 +228,16 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// Memory at `target` and `value` compare.
+    pub(super) fn new(target: Target, value: u64, width: Width, compare: Compare) -> Self {
+        Self {
+            target,
+            value,
+            width,
+            compare,
+        }
+    }
+
     /// Whether it holds now; `None` where only the device can look at the memory.
     pub fn is_met(&self) -> Option<bool> {
         self.target.load().map(|memory| self.is_met_by(memory))
@@ -259,7 +284,7 @@ pub fn enqueue(stream: &Stream, operations: &[MemOp]) -> Result<()> {
         .collect::<Result<_>>()?;
     for operation in checked {
         match operation {
-            Checked::Write(target, value) => stream.write_memory(&target, value)?,
+            Checked::Write(target, value) => stream.write_memory(&target, value, Vec::new())?,
             Checked::Wait(condition) => stream.wait_for_memory(condition)?,
             Checked::Barrier => {}
         }

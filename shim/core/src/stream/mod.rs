@@ -6,6 +6,7 @@ pub mod completion;
 pub mod copy;
 pub mod event;
 pub mod fill;
+pub mod ipc_event;
 pub mod locate;
 pub mod memop;
 mod proxy;
@@ -223,6 +224,15 @@ impl ContextStreams {
     pub fn create_event(&self, flags: u32) -> Result<u64> {
         Ok(EVENTS.insert(Arc::new(Event::new(flags, self.shared.id)?)))
     }
+
+    /// Opens an event of another process.
+    ///
+    /// # Errors
+    /// As [`ipc_event::Slot::open`].
+    pub fn open_event(&self, handle: &[u8; ipc_event::HANDLE_SIZE]) -> Result<u64> {
+        let slot = ipc_event::Slot::open(handle)?;
+        Ok(EVENTS.insert(Arc::new(Event::of_process(slot, self.shared.id))))
+    }
 }
 
 impl ContextStreams {
@@ -289,6 +299,14 @@ pub fn destroy(handle: u64) -> Result<()> {
 /// INVALID_RESOURCE_HANDLE for a destroyed or foreign handle.
 pub fn event(handle: u64) -> Result<Arc<Event>> {
     EVENTS.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)
+}
+
+/// The bytes that another process opens an event with.
+///
+/// # Errors
+/// INVALID_RESOURCE_HANDLE for an event that is not interprocess, or no event.
+pub fn export_event(handle: u64) -> Result<[u8; ipc_event::HANDLE_SIZE]> {
+    event(handle)?.export()
 }
 
 /// Destroys an event; a record on its way goes on.

@@ -479,21 +479,29 @@ impl Stream {
     /// # Errors
     /// MEMORY_ALLOCATION when no signal is left, or the process's fault.
     pub fn wait_for_memory(&self, condition: Condition) -> Result<()> {
+        self.wait_for_memory_with(condition, Vec::new())
+    }
+
+    /// As [`Stream::wait_for_memory`]; `resources` are kept until then.
+    ///
+    /// # Errors
+    /// As [`Stream::wait_for_memory`].
+    pub(super) fn wait_for_memory_with(&self, condition: Condition, resources: Vec<Resource>) -> Result<()> {
         fault::check()?;
         let _turn = self.turn();
         let (time, tail, _, parked) = self.look();
         if !parked && tail.is_done() && condition.is_met() == Some(true) {
             return Ok(());
         }
-        self.park(time, Command::Wait(condition), tail, Vec::new()).map(|_| ())
+        self.park(time, Command::Wait(condition), tail, resources).map(|_| ())
     }
 
     /// Stores the low `target.bytes` bytes of `value` behind all operations so far (`cuStreamWriteValue`): whoever sees
-    /// the value, on whatever device or host, sees what they wrote.
+    /// the value, on whatever device or host, sees what they wrote. `resources` are kept until then.
     ///
     /// # Errors
     /// MEMORY_ALLOCATION when no signal is left, or the process's fault.
-    pub fn write_memory(&self, target: &Target, value: u64) -> Result<()> {
+    pub fn write_memory(&self, target: &Target, value: u64, mut resources: Vec<Resource>) -> Result<()> {
         if target.is_host() {
             fault::check()?;
             let _turn = self.turn();
@@ -504,7 +512,8 @@ impl Stream {
             }
         }
         let (span, chunk) = target.span(value)?;
-        self.copy(&[span], target.device.agent, target.device.host, vec![Box::new(chunk)])?;
+        resources.push(Box::new(chunk));
+        self.copy(&[span], target.device.agent, target.device.host, resources)?;
         Ok(())
     }
 

@@ -1,11 +1,12 @@
 //! Event Management: `cuEvent*`.
 
-use core::ffi::c_uint;
+use core::ffi::{c_char, c_uint};
 use std::sync::Arc;
 
 use super::stream::resolve;
-use crate::abi::{CUevent, CUstream, Error, Result, conv};
-use crate::device::context;
+use crate::abi::{CUevent, CUipcEventHandle, CUstream, Error, Result, conv};
+use crate::device::{Context, context};
+use crate::stream::ipc_event::HANDLE_SIZE;
 use crate::stream::{self, Stream};
 use crate::{driver, streamed};
 
@@ -21,8 +22,7 @@ pub(in crate::api) fn wait_event(
     let event = stream::event(event as u64)?;
     check_flags(flags)?;
     let target = target()?;
-    target.wait_for(&event.frontier()?);
-    Ok(())
+    event.wait_in(&target)
 }
 
 /// Records an event in a stream.
@@ -62,7 +62,35 @@ pub(in crate::api) fn query_event(event: CUevent) -> Result<()> {
     }
 }
 
+/// The handle of an event, as both APIs' structures hold it.
+pub(in crate::api) fn export_event(event: CUevent) -> Result<[c_char; HANDLE_SIZE]> {
+    Ok(stream::export_event(event as u64)?.map(u8::cast_signed))
+}
+
+/// Opens an event of another process in a context.
+pub(in crate::api) fn open_event(context: &Context, handle: &[c_char; HANDLE_SIZE]) -> Result<u64> {
+    context.streams()?.open_event(&handle.map(c_char::cast_unsigned))
+}
+
 driver! {
+    /// CUDA Driver API, Memory Management: `cuIpcGetEventHandle`.
+    fn cuIpcGetEventHandle(handle: *mut CUipcEventHandle, event: CUevent) {
+        context::current()?;
+        if handle.is_null() || event.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        conv::write(handle, CUipcEventHandle { reserved: export_event(event)? })
+    }
+
+    /// CUDA Driver API, Memory Management: `cuIpcOpenEventHandle`.
+    fn cuIpcOpenEventHandle(event: *mut CUevent, handle: CUipcEventHandle) {
+        let context = context::current()?;
+        if event.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        conv::write(event, open_event(context, &handle.reserved)? as CUevent)
+    }
+
     /// CUDA Driver API, Event Management: `cuEventCreate`.
     fn cuEventCreate(event: *mut CUevent, flags: c_uint) {
         let context = context::current()?;

@@ -3,7 +3,7 @@
 use core::ffi::c_uint;
 
 use super::stream::resolve;
-use crate::abi::{Error, Result, conv, cudaEvent_t, cudaStream_t};
+use crate::abi::{Error, Result, conv, cudaEvent_t, cudaIpcEventHandle_t, cudaStream_t};
 use crate::api::driver;
 use crate::device::context;
 use crate::stream;
@@ -18,6 +18,24 @@ fn create(event: *mut cudaEvent_t, flags: c_uint) -> Result<()> {
 }
 
 runtime! {
+    /// CUDA Runtime API, Device Management: `cudaIpcGetEventHandle`.
+    fn cudaIpcGetEventHandle(handle: *mut cudaIpcEventHandle_t, event: cudaEvent_t) {
+        context::runtime_current()?;
+        if handle.is_null() || event.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        conv::write(handle, cudaIpcEventHandle_t { reserved: driver::export_event(event)? })
+    }
+
+    /// CUDA Runtime API, Device Management: `cudaIpcOpenEventHandle`.
+    fn cudaIpcOpenEventHandle(event: *mut cudaEvent_t, handle: cudaIpcEventHandle_t) {
+        let context = context::runtime_current()?;
+        if event.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        conv::write(event, driver::open_event(context, &handle.reserved)? as cudaEvent_t)
+    }
+
     /// CUDA Runtime API, Event Management: `cudaEventCreate`.
     fn cudaEventCreate(event: *mut cudaEvent_t) {
         create(event, 0)

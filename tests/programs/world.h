@@ -1,0 +1,111 @@
+/* What the multi-process test programs share: ranks forked before any GPU call, a shared page and barriers in MPI's place, and
+   the driver's functions, opened by name as MPI layers do. A rank that hangs is ended by its alarm; ranks leave by exit(), so that
+   teardown is part of the test. */
+#ifndef WORLD_H
+#define WORLD_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cuda.h>
+
+#define MOST_RANKS 16
+
+static int me = -1, ranks = 2;
+
+#define DIE(...)                                                    \
+    do {                                                            \
+        fprintf(stderr, "rank %d, line %d: ", me, __LINE__);        \
+        fprintf(stderr, __VA_ARGS__);                               \
+        fputc('\n', stderr);                                        \
+        _exit(1);                                                   \
+    } while (0)
+
+#define OK(call)                                                    \
+    do {                                                            \
+        CUresult result_ = (call);                                  \
+        if (result_) DIE("%s gives %d", #call, (int)result_);       \
+    } while (0)
+
+#define GIVES(wanted, call)                                                                             \
+    do {                                                                                                \
+        CUresult result_ = (call);                                                                      \
+        if (result_ != (wanted)) DIE("%s gives %d, not %d", #call, (int)result_, (int)(wanted));        \
+    } while (0)
+
+/* Shared by all ranks: the barrier, and what the program wants to share (`board`). */
+struct world {
+    int arrived[2], sense;
+    int failed;
+    unsigned char board[1 << 20] __attribute__((aligned(64)));
+};
+static struct world *world;
+
+/* A barrier that ends when a rank has failed. */
+static __attribute__((unused)) void barrier(void) {
+    static int sense = 0;
+    sense = !sense;
+    if (__atomic_add_fetch(&world->arrived[sense], 1, __ATOMIC_ACQ_REL) == ranks) {
+        __atomic_store_n(&world->arrived[sense], 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&world->sense, sense, __ATOMIC_RELEASE);
+    } else {
+        while (__atomic_load_n(&world->sense, __ATOMIC_ACQUIRE) != sense) {
+            if (__atomic_load_n(&world->failed, __ATOMIC_ACQUIRE)) _exit(1);
+            usleep(100);
+        }
+    }
+}
+
+static CUdevice device;
+static CUcontext context;
+static int devices;
+
+/* A primary context on device `me % devices`. */
+static __attribute__((unused)) void use_device(void) {
+    OK(cuInit(0));
+    OK(cuDeviceGetCount(&devices));
+    OK(cuDeviceGet(&device, me % devices));
+    OK(cuDevicePrimaryCtxRetain(&context, device));
+    OK(cuCtxSetCurrent(context));
+}
+
+/* Runs `body` in every rank for at most `seconds`; the exit status of the program. */
+static __attribute__((unused)) int run_ranks(void (*body)(void), unsigned seconds) {
+    int status, failed = 0;
+    pid_t children[MOST_RANKS];
+    world = mmap(NULL, sizeof *world, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (world == MAP_FAILED || ranks < 1 || ranks > MOST_RANKS) return 2;
+    fflush(NULL);
+    for (int rank = 0; rank < ranks; rank++) {
+        children[rank] = fork();
+        if (children[rank] == 0) {
+            me = rank;
+            alarm(seconds);
+            body();
+            fflush(NULL);
+            exit(0);
+        }
+    }
+    for (int left = ranks; left > 0; left--) {
+        pid_t child = wait(&status);
+        if (child < 0) break;
+        if (status == 0) continue;
+        for (int rank = 0; rank < ranks; rank++)
+            if (children[rank] == child) {
+                if (WIFSIGNALED(status)) fprintf(stderr, "rank %d: signal %d\n", rank, WTERMSIG(status));
+                else fprintf(stderr, "rank %d: exit status %d\n", rank, WEXITSTATUS(status));
+            }
+        failed = 1;
+        __atomic_store_n(&world->failed, 1, __ATOMIC_RELEASE);
+    }
+    return failed;
+}
+#endif
