@@ -24,6 +24,7 @@ mod preload;
 mod process;
 mod programs;
 mod ring;
+mod scenarios;
 mod setup;
 mod slurm;
 mod slurm_suite;

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use crate::exec::BarMode;
 use crate::ring::{Configuration, Path};
+use crate::scenarios::{self, Scenario};
 use crate::setup::{self, Rocr};
 use crate::{Result, audit, bench, demo, hsa_programs, vgpu_kill};
 
@@ -34,6 +35,8 @@ enum Name {
     HsaMatrix,
     /// Two-process jobs on a virtual machine, killed at any point: 500 of them leave nothing behind.
     VgpuKill,
+    /// The gated halo exchange between processes, up to 100 000 iterations.
+    GatedHalo,
     /// symbol-audit on NVIDIA's packages, the large ones too (NCCL, NVSHMEM, cuBLAS, 1 GiB of kernels), against `readelf` and
     /// `strings`.
     AuditPackages,
@@ -97,6 +100,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     for _ in 0..arguments.repeat {
+        for scenario in scenario_runs(arguments.name) {
+            let start = Instant::now();
+            let outcome = scenario.run();
+            failures += u32::from(outcome.is_err());
+            let verdict = outcome.map_or_else(|error| format!("FAILED: {error}"), |text| format!("ok: {text}"));
+            let seconds = start.elapsed().as_secs_f64();
+            let line = format!("{seconds:6.1} s  {}  {verdict}", scenario.describe());
+            println!("{line}");
+            let _ = writeln!(report, "{line}");
+        }
         for configuration in configurations(arguments.name) {
             let start = Instant::now();
             let run = configuration.run()?;
@@ -136,6 +149,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     })
 }
 
+fn scenario_runs(name: Name) -> Vec<Scenario> {
+    match name {
+        Name::GatedHalo => scenarios::soak(),
+        _ => Vec::new(),
+    }
+}
+
 fn configurations(name: Name) -> Vec<Configuration> {
     let mut all = Vec::new();
     match name {
@@ -157,7 +177,6 @@ fn configurations(name: Name) -> Vec<Configuration> {
                 }
             }
         }
-        Name::AuditPackages | Name::VgpuKill | Name::HsaMatrix => {}
         Name::RingRepeat => {
             for rocr in [Rocr::V612, Rocr::V523] {
                 let arguments = ["--rounds", "200", "--bytes", "4M"].map(String::from).to_vec();
@@ -169,6 +188,7 @@ fn configurations(name: Name) -> Vec<Configuration> {
                 });
             }
         }
+        _ => {}
     }
     all
 }

@@ -13,7 +13,7 @@ use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
 use crate::{
     Result, audit, bench, conformance, demo, docs, gtl, hip, hsa_programs, messages, preload, process, programs,
-    slurm_suite, tidy, tools_suite, vgpu_kill,
+    scenarios, slurm_suite, tidy, tools_suite, vgpu_kill,
 };
 
 /// Options of `test`.
@@ -46,6 +46,8 @@ enum Suite {
     Cuda,
     /// The ring exchange under MPI.
     Ring,
+    /// Protocols between processes and streams: the gated halo, thousands of waiting streams.
+    Scenarios,
     /// A closed library linked with three linkers, and its kernels.
     Link,
     /// The archive of `cargo xtask dist`, unpacked and used from a clean folder.
@@ -111,6 +113,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Suite::Conformance => conformance_programs(&mut tally),
             Suite::Cuda => cuda_programs(&mut tally),
             Suite::Ring => ring_exchange(&mut tally),
+            Suite::Scenarios => {
+                for case in scenarios::cases() {
+                    tally.case(case.describe(), case.run());
+                }
+                Ok(())
+            }
             Suite::Link => gtl::run(&mut |name, outcome| tally.case(name, outcome)),
             Suite::Dist => archive(&mut tally),
             Suite::Audit => audit_packages(&mut tally),

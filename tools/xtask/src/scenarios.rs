@@ -1,0 +1,161 @@
+//! Protocols between processes and streams, from what users reported: the programs of `tests/programs` that check every element
+//! they exchange.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::exec::{self, BarMode};
+use crate::setup::{self, Rocr};
+use crate::{Result, bench, process, programs};
+
+/// One run of one program.
+#[derive(Clone)]
+pub struct Scenario {
+    /// `tests/programs/NAME.c`.
+    program: &'static str,
+    /// Its arguments, in one line.
+    arguments: &'static str,
+    gpus: u32,
+    arch: &'static str,
+    bar: BarMode,
+    rocr: Rocr,
+    variables: &'static [&'static str],
+    /// Seconds.
+    limit: u64,
+}
+
+impl Scenario {
+    /// A run over two gfx90a GPUs with a large BAR and ROCr 6.1.2, for at most two minutes.
+    const fn new(program: &'static str, arguments: &'static str) -> Self {
+        Self {
+            program,
+            arguments,
+            gpus: 2,
+            arch: "gfx90a",
+            bar: BarMode::Large,
+            rocr: Rocr::V612,
+            variables: &[],
+            limit: 120,
+        }
+    }
+
+    fn gpus(self, gpus: u32) -> Self {
+        Self { gpus, ..self }
+    }
+
+    fn gfx942(self) -> Self {
+        Self { arch: "gfx942", ..self }
+    }
+
+    fn small_bar(self) -> Self {
+        Self {
+            bar: BarMode::Small,
+            ..self
+        }
+    }
+
+    fn over(self, rocr: Rocr) -> Self {
+        Self { rocr, ..self }
+    }
+
+    fn with(self, variables: &'static [&'static str]) -> Self {
+        Self { variables, ..self }
+    }
+
+    fn limit(self, limit: u64) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Program, arguments and what is unlike [`Scenario::new`].
+    pub fn describe(&self) -> String {
+        let mut text = format!("{} {} ({} x {}", self.program, self.arguments, self.gpus, self.arch);
+        if self.bar == BarMode::Small {
+            text.push_str(", small BAR");
+        }
+        if self.rocr != Rocr::V612 {
+            text.push_str(", ROCr ");
+            text.push_str(&self.rocr.name());
+        }
+        for variable in self.variables {
+            text.push_str(", ");
+            text.push_str(variable);
+        }
+        text.push(')');
+        text
+    }
+
+    /// Builds and runs it; the program's last line is what it has to say.
+    pub fn run(&self) -> Result<String> {
+        let mut arguments = exec::Arguments::for_command([build(self.program)?]);
+        arguments
+            .command
+            .extend(self.arguments.split_whitespace().map(Into::into));
+        arguments.gpus = self.gpus;
+        arguments.arch = self.arch.into();
+        arguments.bar = self.bar;
+        arguments.rocr = self.rocr.clone();
+        arguments
+            .variables
+            .extend(self.variables.iter().map(|&variable| variable.into()));
+        let scratch = bench::Scratch::new(self.program)?;
+        let limit = Duration::from_secs(self.limit);
+        let outcome = process::run(&mut exec::command(&arguments, scratch.path())?, limit)?;
+        if !outcome.success() {
+            return Err(format!("{}:\n{}", outcome.ending(), outcome.tail(20)).into());
+        }
+        Ok(outcome.output.lines().last().unwrap_or_default().to_owned())
+    }
+}
+
+/// Builds `tests/programs/NAME.c` with NVIDIA's `cuda.h` against our driver.
+fn build(name: &str) -> Result<PathBuf> {
+    let source = bench::root().join("tests/programs").join(name).with_extension("c");
+    let mut command = Command::new("gcc");
+    command.args(["-O2", "-Wall", "-Wextra", "-Werror", "-I"]);
+    command.arg(setup::nvcc()?.join("include")).arg(&source);
+    command
+        .args(["libcudart.so.12", "libcuda.so.1"].map(|library| bench::release().join(library)))
+        .arg("-lpthread");
+    programs::compile(name, &source, command)
+}
+
+/// What `cargo xtask test scenarios` runs.
+pub fn cases() -> Vec<Scenario> {
+    let halo = |arguments| Scenario::new("gated_halo", arguments);
+    let streams = || Scenario::new("waiting_streams", "");
+    vec![
+        halo("--ranks 2"),
+        halo("--ranks 2 --put kernel").gpus(1).small_bar(),
+        halo("--ranks 2").over(Rocr::V523),
+        halo("--ranks 4 --dimensions 4 --iterations 40"),
+        halo("--ranks 4 --dimensions 4 --iterations 40 --put kernel")
+            .gpus(4)
+            .gfx942(),
+        halo("--ranks 8 --iterations 1000 --words 1024 --rounds 1"),
+        halo("--ranks 4 --gate event"),
+        halo("--ranks 2 --gate event").small_bar().over(Rocr::V523),
+        // Counters that cross the ends of signed and unsigned numbers.
+        halo("--ranks 2 --iterations 60 --width 32 --start 0x7ffffff0"),
+        halo("--ranks 2 --iterations 60 --width 32 --start 0xfffffff0"),
+        halo("--ranks 2 --iterations 60 --start 0xfffffff0"),
+        halo("--ranks 2 --iterations 60 --start 0x7ffffffffffffff0"),
+        halo("--ranks 2 --iterations 60 --start 0xfffffffffffffff0"),
+        streams(),
+        streams().small_bar(),
+        streams().with(&["REGAUGE_QUEUES=1"]).over(Rocr::V523),
+    ]
+}
+
+/// What `cargo xtask soak gated-halo` runs.
+pub fn soak() -> Vec<Scenario> {
+    let halo = |arguments| Scenario::new("gated_halo", arguments).limit(3600);
+    vec![
+        halo("--ranks 2 --iterations 100000 --words 1024 --rounds 1 --seconds 3500"),
+        halo("--ranks 2 --iterations 100000 --words 1024 --rounds 1 --seconds 3500 --put kernel").gpus(1),
+        halo("--ranks 2 --iterations 20000 --words 1024 --seconds 3500 --gate event"),
+        halo("--ranks 8 --iterations 5000 --dimensions 4 --words 1024 --seconds 3500").gpus(4),
+        halo("--ranks 8 --iterations 5000 --words 65536 --seconds 3500").small_bar(),
+        halo("--ranks 4 --iterations 10000 --words 1024 --seconds 3500").over(Rocr::V523),
+    ]
+}
