@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use crate::Result;
-use crate::exec::BarMode;
+use crate::exec::{BarMode, Launcher};
 use crate::ring::{BYTES_BETWEEN_PROCESSES, Configuration, IPC_IMPORTS, Path, Run};
 use crate::setup::{self, Rocr};
+use crate::slurm::{Cluster, Load, Options};
 
 /// Options of `demo`.
 #[derive(clap::Args)]
@@ -13,6 +14,9 @@ pub struct Arguments {
     /// ROCr to run over: 6.1.2, 5.2.3, sid, system, or a folder.
     #[arg(long, default_value = "6.1.2")]
     rocr: Rocr,
+    /// What starts the ranks: mpirun, or Slurm (srun and salloc), in a cluster of one node that is brought up for the demo.
+    #[arg(long, default_value = "mpirun")]
+    launcher: Launcher,
     /// Show everything that the programs print.
     #[arg(long, short)]
     verbose: bool,
@@ -33,6 +37,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     setup::packages()?;
     setup::build()?;
 
+    let failures = match arguments.launcher {
+        Launcher::None | Launcher::Mpirun => by_mpirun(arguments)?,
+        launcher => by_slurm(arguments, launcher)?,
+    };
+    if failures == 0 {
+        println!("demo: every element was right in every configuration");
+        Ok(ExitCode::SUCCESS)
+    } else {
+        println!("demo: {failures} configurations FAILED");
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+/// The exchange under Open MPI's own launcher, in every mode; returns how many configurations failed.
+fn by_mpirun(arguments: &Arguments) -> Result<u32> {
     let mut failures = 0;
     for ranks in [2, 4] {
         for bar in [BarMode::Small, BarMode::Large] {
@@ -74,13 +93,39 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         };
         failures += u32::from(!report(&run, faults, arguments.verbose));
     }
-    if failures == 0 {
-        println!("demo: every element was right in every configuration");
-        Ok(ExitCode::SUCCESS)
-    } else {
-        println!("demo: {failures} configurations FAILED");
-        Ok(ExitCode::FAILURE)
+    Ok(failures)
+}
+
+/// The exchange as job scripts start it; returns how many configurations failed.
+fn by_slurm(arguments: &Arguments, launcher: Launcher) -> Result<u32> {
+    let cluster = Cluster::find_or_start()?;
+    let options = |load, gres: Option<&str>, gpus_per_task| Options {
+        load,
+        gres: gres.map(String::from),
+        gpus_per_task,
+    };
+    let mut cases = vec![
+        options(Load::Path, None, None),
+        options(Load::Path, Some("gpu:2"), None),
+        options(Load::Preload, Some("gpu:2"), None),
+    ];
+    if launcher == Launcher::Srun {
+        cases.push(options(Load::Export, Some("gpu:2"), None));
+        cases.push(options(Load::Path, None, Some(1)));
     }
+    let mut failures = 0;
+    for slurm in cases {
+        let configuration = Configuration {
+            launcher,
+            slurm,
+            rocr: arguments.rocr.clone(),
+            ..Configuration::basic()
+        };
+        println!("== {}", configuration.describe());
+        let run = configuration.run_in(Some(&cluster))?;
+        failures += u32::from(!report(&run, exchange_faults(&configuration, &run), arguments.verbose));
+    }
+    Ok(failures)
 }
 
 /// What a run of the exchange must show, and what of it is wrong: data, path and counters.
@@ -91,7 +136,8 @@ pub fn exchange_faults(configuration: &Configuration, run: &Run) -> Vec<String> 
     }
     let imports = run.counters.processes_with(IPC_IMPORTS);
     let moved = run.counters.total(BYTES_BETWEEN_PROCESSES);
-    if configuration.isolated && !(0..configuration.ranks).all(|rank| run.saw_one_gpu(rank, configuration.ranks)) {
+    if configuration.shows_one_gpu() && !(0..configuration.ranks).all(|rank| run.saw_one_gpu(rank, configuration.ranks))
+    {
         faults.push("a rank does not see exactly one GPU".into());
     }
     match configuration.path {

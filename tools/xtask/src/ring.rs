@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::counters::Counters;
 use crate::exec::{self, BarMode};
 use crate::setup::Rocr;
-use crate::{Result, bench, process, programs};
+use crate::{Result, bench, process, programs, slurm};
 
 /// Counter: IPC memory handles opened.
 pub const IPC_IMPORTS: &str = "ipc_imports";
@@ -38,6 +38,10 @@ pub struct Configuration {
     pub rocr: Rocr,
     /// Each rank sees the GPU of its number only, by both variables set alike, as Slurm's `--gpus-per-task=1` has it.
     pub isolated: bool,
+    /// What starts the ranks.
+    pub launcher: exec::Launcher,
+    /// What only Slurm's launchers know.
+    pub slurm: slurm::Options,
     /// Arguments of the program.
     pub arguments: Vec<String>,
     /// Time limit in seconds.
@@ -62,6 +66,8 @@ impl Configuration {
             path: Path::Ipc,
             rocr: Rocr::V612,
             isolated: false,
+            launcher: exec::Launcher::Mpirun,
+            slurm: slurm::Options::default(),
             arguments: Vec::new(),
             limit: 300,
         }
@@ -84,6 +90,9 @@ impl Configuration {
             self.gpus,
             self.rocr.name()
         );
+        if self.launcher != exec::Launcher::Mpirun {
+            text.push_str(&format!(", {}", self.slurm.describe(self.launcher)));
+        }
         if self.isolated {
             text.push_str(", one GPU visible to each");
         }
@@ -93,8 +102,18 @@ impl Configuration {
         text
     }
 
+    /// Whether each rank must see one GPU only.
+    pub fn shows_one_gpu(&self) -> bool {
+        self.isolated || self.slurm.gpus_per_task == Some(1)
+    }
+
     /// Builds the program if need be and runs it.
     pub fn run(&self) -> Result<Run> {
+        self.run_in(None)
+    }
+
+    /// As [`run`](Self::run), with the cluster that Slurm's launchers need.
+    pub fn run_in(&self, cluster: Option<&slurm::Cluster>) -> Result<Run> {
         let program = programs::mpi_cuda("ring_exchange")?;
         let scratch = bench::Scratch::new("ring")?;
         let prefix = scratch.path().join("counters");
@@ -102,7 +121,8 @@ impl Configuration {
         arguments.command.push(program.into());
         arguments.command.extend(self.arguments.iter().map(Into::into));
         arguments.ranks = self.ranks;
-        arguments.launcher = Some(exec::Launcher::Mpirun);
+        arguments.launcher = Some(self.launcher);
+        arguments.slurm = self.slurm.clone();
         arguments.gpus = self.gpus;
         arguments.bar = self.bar;
         arguments.rocr = self.rocr.clone();
@@ -118,6 +138,7 @@ impl Configuration {
             }
         }
         let mut command = exec::command(&arguments, &scratch.path().join("gpu"))?;
+        cluster.iter().for_each(|cluster| cluster.join(&mut command));
         let outcome = process::run(&mut command, Duration::from_secs(self.limit))?;
         let counters = Counters::read(&prefix)?;
         Ok(Run { outcome, counters })

@@ -53,6 +53,27 @@ pub struct Options {
     pub gpus_per_task: Option<u32>,
 }
 
+impl Options {
+    /// The launcher and what it is asked for, as a user would type it.
+    pub fn describe(&self, launcher: Launcher) -> String {
+        let mut words = match launcher {
+            Launcher::Salloc => "salloc".to_owned(),
+            _ => "srun --mpi=pmix".to_owned(),
+        };
+        words.extend(self.gres.iter().map(|gres| format!(" --gres={gres}")));
+        words.extend(self.gpus_per_task.map(|gpus| format!(" --gpus-per-task={gpus}")));
+        if launcher == Launcher::Salloc {
+            words.push_str(" mpirun");
+        }
+        words.push_str(match self.load {
+            Load::Path => ", LD_LIBRARY_PATH exported",
+            Load::Preload => ", LD_PRELOAD exported",
+            Load::Export => ", LD_PRELOAD by --export",
+        });
+        words
+    }
+}
+
 /// A cluster that is up. Ended when dropped, unless it was there before.
 pub struct Cluster {
     configuration: PathBuf,
