@@ -182,6 +182,8 @@ pub fn preload(runs: u32) -> Result<(String, Vec<Row>)> {
     for library in ["libcudart.so.12", "libcuda.so.1", "libnvidia-ml.so.1", "libvgpu.so"] {
         preloads.push((format!("Regauge's {library}"), Some(bench::release().join(library))));
     }
+    // What `regauge run --preload` and the job scripts' pages have users export.
+    preloads.push(("all three of Regauge's".into(), Some(crate::preload::list().into())));
     let mut times = vec![Vec::new(); preloads.len()];
     for _ in 0..runs {
         for ((_, library), samples) in preloads.iter().zip(&mut times) {
@@ -194,15 +196,18 @@ pub fn preload(runs: u32) -> Result<(String, Vec<Row>)> {
         }
     }
     let mut rows = Vec::new();
-    let mut base = None;
-    for ((name, _), samples) in preloads.iter().zip(&mut times) {
-        samples.sort();
-        let median = samples[samples.len() / 2].as_secs_f64() * 1e6;
-        let yardstick = *base.get_or_insert(median);
-        rows.push(Row {
-            ratio: Some(median / yardstick),
-            ..Row::new(format!("/bin/true, preloaded: {name}"), median, "us")
-        });
+    times.iter_mut().for_each(|samples| samples.sort());
+    // Others' work on the machine lengthens the median, hardly the fastest runs.
+    for (what, rank) in [("median", 2), ("fastest tenth", 10)] {
+        let mut base = None;
+        for ((name, _), samples) in preloads.iter().zip(&times) {
+            let time = samples[samples.len() / rank].as_secs_f64() * 1e6;
+            let yardstick = *base.get_or_insert(time);
+            rows.push(Row {
+                ratio: Some(time / yardstick),
+                ..Row::new(format!("/bin/true, {what}, preloaded: {name}"), time, "us")
+            });
+        }
     }
     // Memory has no noise worth a median: one process says what it holds.
     for field in ["Rss", "Private_Dirty"] {

@@ -37,7 +37,7 @@ pub fn run(mut case: impl FnMut(String, Result<String>)) -> Result<()> {
     let source = scratch.path().join("hello.c");
     std::fs::write(
         &source,
-        "int puts(const char *);\nint main(void) { return puts(\"hello\") < 0; }\n",
+        "#ifdef __cplusplus\nextern \"C\"\n#endif\nint puts(const char *);\nint main(void) { return puts(\"hello\") < 0; }\n",
     )?;
     let object = scratch.path().join("hello.o").into_os_string();
     let words = |text: &str| text.split_whitespace().map(OsString::from).collect::<Vec<_>>();
@@ -49,9 +49,14 @@ pub fn run(mut case: impl FnMut(String, Result<String>)) -> Result<()> {
     shell.push(
         "trap 'echo trapped' USR1; kill -USR1 $$; (exit 3); echo $?; ls /dev/null | cat; ulimit -a; exit 7".into(),
     );
-    let mut compile = words("gcc -O2 -c -o");
-    compile.push(object);
-    compile.push(source.into());
+    // Drivers start compilers, assemblers and linkers, all of them with the preload; what they make must be the same too.
+    let build = |compiler: &str, options: &str| {
+        let mut build = words("bash -c");
+        build.push(format!("{compiler} {options} -o \"$0\" \"$1\" && sha256sum < \"$0\"").into());
+        build.push(object.clone());
+        build.push(source.clone().into());
+        build
+    };
     let mut mpirun = words("mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2");
     mpirun.extend(words("bash -c"));
     mpirun.push("echo rank; cat /proc/self/comm".into());
@@ -59,21 +64,28 @@ pub fn run(mut case: impl FnMut(String, Result<String>)) -> Result<()> {
         inspect,
         threads,
         shell,
-        compile,
+        build("gcc", "-O2 -c"),
+        build("g++", "-O2 -x c++"),
+        build("clang-19", "-O2"),
         mpirun,
         words("env -u LD_PRELOAD echo hello"),
         words("timeout 10 false"),
         words("timeout 0.05 sleep 5"),
         words("gcc --version"),
         words("ls -l /dev/null"),
+        words("make --version"),
+        words("perl -e print(1)"),
         words("/nonexistent"),
     ];
     for command in &commands {
         let name = format!(
             "preloaded into {}: nothing changes",
-            command[..command.len().min(2)]
+            command[..command.len().min(3)]
                 .join(std::ffi::OsStr::new(" "))
                 .to_string_lossy()
+                .lines()
+                .next()
+                .unwrap_or_default()
         );
         case(name, unchanged(|| plain(command)));
     }
