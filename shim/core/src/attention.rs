@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! 31                        16 15         4   3        2       1         0
-//! [ host callbacks running   |     0      | TRACING FORKED EXITING FIRST_CALL ]
+//! [ host callbacks running   | CAPTURING  | TRACING FORKED EXITING FIRST_CALL ]
 //! ```
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
@@ -18,6 +18,8 @@ pub const EXITING: u32 = 1 << 1;
 pub const FORKED: u32 = 1 << 2;
 /// Calls are logged.
 pub const TRACING: u32 = 1 << 3;
+/// Streams are captured.
+pub const CAPTURING: u32 = 1 << 4;
 /// One host callback: values from here on count those that run now.
 pub const CALLBACK: u32 = 1 << 16;
 
@@ -32,6 +34,11 @@ pub fn load() -> u32 {
 /// Sets `bits`. One atomic operation, safe in a fork handler.
 pub fn raise(bits: u32) {
     WORD.fetch_or(bits, SeqCst);
+}
+
+/// Clears `bits`.
+pub fn lower(bits: u32) {
+    WORD.fetch_and(!bits, SeqCst);
 }
 
 /// Ends the state before the first call.

@@ -65,6 +65,14 @@ impl<T> Handles<T> {
         self.live().remove(&handle).map(|(_, object)| object)
     }
 
+    /// The handle of a live object.
+    pub fn key_of(&self, object: &Arc<T>) -> Option<u64> {
+        let live = self.live();
+        live.iter()
+            .find(|entry| Arc::ptr_eq(entry.value(), object))
+            .map(|entry| *entry.key())
+    }
+
     /// Calls `f` with every live object.
     pub fn for_each(&self, mut f: impl FnMut(&T)) {
         self.live().iter().for_each(|entry| f(entry.value()));

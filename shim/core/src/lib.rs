@@ -1,7 +1,7 @@
 //! Regauge's behaviour and state: the CUDA driver and runtime APIs over HSA.
 //!
-//! Data flows one way: [`api`] (C boundary: check, convert, forward), then `device`, `memory`, `stream`, `module` (all
-//! behaviour), then `hsa` (the safe wrapper), then the `hsa-sys` crate (raw).
+//! Data flows one way: [`api`] (C boundary: check, convert, forward), then `device`, `memory`, `stream`, `module`, `graph`
+//! (all behaviour), then `hsa` (the safe wrapper), then the `hsa-sys` crate (raw).
 
 pub mod abi;
 pub mod api;
@@ -10,6 +10,7 @@ pub mod config;
 pub mod device;
 pub mod exit;
 pub mod fork;
+pub mod graph;
 pub mod handle;
 pub mod hsa;
 pub mod log;

@@ -4,6 +4,7 @@
 
 use super::assert_layout;
 use super::driver_types::*;
+use super::graph_types::*;
 use super::runtime_types::*;
 
 assert_layout! {
@@ -563,5 +564,130 @@ assert_layout! {
         args: 32,
         sharedMem: 40,
         stream: 48,
+    }
+    CUDA_KERNEL_NODE_PARAMS_v1: 56, 8 {
+        func: 0,
+        gridDimX: 8,
+        gridDimY: 12,
+        gridDimZ: 16,
+        blockDimX: 20,
+        blockDimY: 24,
+        blockDimZ: 28,
+        sharedMemBytes: 32,
+        kernelParams: 40,
+        extra: 48,
+    }
+    CUDA_KERNEL_NODE_PARAMS: 72, 8 {
+        func: 0,
+        gridDimX: 8,
+        gridDimY: 12,
+        gridDimZ: 16,
+        blockDimX: 20,
+        blockDimY: 24,
+        blockDimZ: 28,
+        sharedMemBytes: 32,
+        kernelParams: 40,
+        extra: 48,
+        kern: 56,
+        ctx: 64,
+    }
+    CUDA_MEMSET_NODE_PARAMS: 40, 8 {
+        dst: 0,
+        pitch: 8,
+        value: 16,
+        elementSize: 20,
+        width: 24,
+        height: 32,
+    }
+    CUDA_MEMSET_NODE_PARAMS_v2: 48, 8 {
+        dst: 0,
+        pitch: 8,
+        value: 16,
+        elementSize: 20,
+        width: 24,
+        height: 32,
+        ctx: 40,
+    }
+    CUDA_HOST_NODE_PARAMS: 16, 8 {
+        r#fn: 0,
+        userData: 8,
+    }
+    CUDA_MEMCPY_NODE_PARAMS: 216, 8 {
+        flags: 0,
+        reserved: 4,
+        copyCtx: 8,
+        copyParams: 16,
+    }
+    CUDA_CHILD_GRAPH_NODE_PARAMS: 16, 8 {
+        graph: 0,
+        ownership: 8,
+    }
+    CUDA_EVENT_NODE_PARAMS: 8, 8 {
+        event: 0,
+    }
+    CUDA_BATCH_MEM_OP_NODE_PARAMS: 32, 8 {
+        ctx: 0,
+        count: 8,
+        paramArray: 16,
+        flags: 24,
+    }
+    CUDA_MEM_ALLOC_NODE_PARAMS: 120, 8 {
+        poolProps: 0,
+        accessDescs: 88,
+        accessDescCount: 96,
+        bytesize: 104,
+        dptr: 112,
+    }
+    CUDA_MEM_FREE_NODE_PARAMS: 8, 8 {
+        dptr: 0,
+    }
+    CUDA_GRAPH_INSTANTIATE_PARAMS: 32, 8 {
+        flags: 0,
+        hUploadStream: 8,
+        hErrNode_out: 16,
+        result_out: 24,
+    }
+    CUgraphEdgeData: 8, 1 {
+        from_port: 0,
+        to_port: 1,
+        r#type: 2,
+        reserved: 3,
+    }
+    CUgraphExecUpdateResultInfo: 24, 8 {
+        result: 0,
+        errorNode: 8,
+        errorFromNode: 16,
+    }
+    CUgraphNodeParams: 256, 8 {
+        r#type: 0,
+        reserved0: 4,
+        u: 16,
+        reserved2: 248,
+    }
+    cudaKernelNodeParams: 56, 8 {
+        func: 0,
+        gridDim: 8,
+        blockDim: 20,
+        sharedMemBytes: 32,
+        kernelParams: 40,
+        extra: 48,
+    }
+    cudaMemcpyNodeParams: 176, 8 {
+        flags: 0,
+        reserved: 4,
+        copyParams: 16,
+    }
+    cudaMemAllocNodeParams: 120, 8 {
+        poolProps: 0,
+        accessDescs: 88,
+        accessDescCount: 96,
+        bytesize: 104,
+        dptr: 112,
+    }
+    cudaGraphNodeParams: 256, 8 {
+        r#type: 0,
+        reserved0: 4,
+        u: 16,
+        reserved2: 248,
     }
 }

@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use super::driver::entry_point;
 use crate::abi::{Error, Result};
-use crate::attention::{self, CALLBACK, EXITING, FIRST_CALL, FORKED, TRACING};
+use crate::attention::{self, CALLBACK, CAPTURING, EXITING, FIRST_CALL, FORKED, TRACING};
+use crate::graph::capture;
 use crate::{config, device, exit, fork, memory};
 
 thread_local! {
@@ -103,6 +104,9 @@ fn closer_look(name: &'static str) -> Option<i32> {
     if word >= CALLBACK && IN_CALLBACK.get() && !allowed() {
         return Some(Error::NOT_PERMITTED.0);
     }
+    if word & CAPTURING != 0 && UNSAFE_IN_CAPTURE.contains(&name) {
+        return capture::check_unsafe_call().err().map(|error| error.0);
+    }
     None
 }
 
@@ -115,6 +119,59 @@ pub fn start() {
     attention::raise(if tracing { TRACING } else { 0 });
     attention::first_call_made();
 }
+
+/// Calls that may wait for a device behind the scenes, which a capture forbids to the threads that its mode names (recorded
+/// for those of the runtime).
+const UNSAFE_IN_CAPTURE: &[&str] = &[
+    "cudaMalloc",
+    "cudaMallocPitch",
+    "cudaMalloc3D",
+    "cudaMallocArray",
+    "cudaMalloc3DArray",
+    "cudaMallocMipmappedArray",
+    "cudaMallocManaged",
+    "cudaMallocHost",
+    "cudaHostAlloc",
+    "cudaFree",
+    "cudaFreeHost",
+    "cudaFreeArray",
+    "cudaFreeMipmappedArray",
+    "cudaHostRegister",
+    "cudaHostUnregister",
+    "cudaDeviceSetLimit",
+    "cudaDeviceReset",
+    "cudaMemPoolTrimTo",
+    "cudaMemPoolDestroy",
+    "cudaIpcOpenMemHandle",
+    "cudaIpcCloseMemHandle",
+    "cuMemAlloc",
+    "cuMemAlloc_v2",
+    "cuMemAllocPitch",
+    "cuMemAllocPitch_v2",
+    "cuMemAllocManaged",
+    "cuMemAllocHost",
+    "cuMemAllocHost_v2",
+    "cuMemHostAlloc",
+    "cuMemFree",
+    "cuMemFree_v2",
+    "cuMemFreeHost",
+    "cuArrayCreate",
+    "cuArrayCreate_v2",
+    "cuArray3DCreate",
+    "cuArray3DCreate_v2",
+    "cuArrayDestroy",
+    "cuMipmappedArrayCreate",
+    "cuMipmappedArrayDestroy",
+    "cuMemHostRegister",
+    "cuMemHostRegister_v2",
+    "cuMemHostUnregister",
+    "cuCtxSetLimit",
+    "cuMemPoolTrimTo",
+    "cuMemPoolDestroy",
+    "cuIpcOpenMemHandle",
+    "cuIpcOpenMemHandle_v2",
+    "cuIpcCloseMemHandle",
+];
 
 /// Calls that a forked child may make: they need no device.
 const ANSWER_IN_CHILD: &[&str] = &[

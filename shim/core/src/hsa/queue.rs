@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A packet's body is written first, then header and setup with one release store, then the doorbell. Every packet of
-//! ours has the barrier bit, so that a ring's packets run one after the other: order inside a stream costs nothing.
+//! ours has the barrier bit, so that a ring's packets run one after the other: order inside a stream costs nothing. Only inside a
+//! graph's batch do packets run beside each other.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -82,6 +83,12 @@ impl Packet {
     pub fn completing(mut self, completion: SignalRef) -> Self {
         self.words[14] = completion.0.handle as u32;
         self.words[15] = (completion.0.handle >> 32) as u32;
+        self
+    }
+
+    /// The same packet, which does not wait for the packets before it.
+    pub fn without_barrier(mut self) -> Self {
+        self.words[0] &= !u32::from(BARRIER_BIT);
         self
     }
 

@@ -5,6 +5,7 @@
 //! where other libraries' deallocation callbacks then find it gone. No lock of ours is held in that last step.
 
 pub mod dma_buf;
+pub mod graph;
 pub mod host;
 pub mod host_access;
 pub mod ipc;
@@ -20,6 +21,7 @@ use std::sync::atomic::Ordering;
 
 use crate::abi::{Error, Result};
 use crate::device::{Context, Device, peer};
+use crate::graph::{Operation, capture};
 use crate::hsa::{self, Agent};
 use crate::stream::Stream;
 use registry::{Conflict, Description};
@@ -29,7 +31,7 @@ pub use registry::{Entry, Kind, REGISTRY, lookup};
 pub const PITCH_ALIGNMENT: usize = 512;
 
 /// What ROCr's small blocks lie in, and so the extent that a pointer query gives as their mapping (as NVIDIA's do).
-const MAPPING_GRANULE: u64 = 2 << 20;
+pub const MAPPING_GRANULE: u64 = 2 << 20;
 
 /// Allocates `size` bytes (not 0) of device memory for `context`. [`Error::MEMORY_ALLOCATION`] when there is not enough.
 pub fn allocate(context: &'static Context, size: usize) -> Result<Entry> {
@@ -126,6 +128,10 @@ pub fn allocate_pitched(context: &'static Context, width: usize, height: usize) 
 /// Frees memory of [`allocate`] or [`managed::allocate`]; `address` must be its first byte. [`Error::INVALID_VALUE`] for anything else, and for memory
 /// that was freed.
 pub fn free(address: u64) -> Result<()> {
+    if let Some(entry) = lookup(address).filter(|entry| entry.kind == Kind::Graph && entry.base == address) {
+        entry.context.synchronize()?;
+        return crate::graph::memory::free(address);
+    }
     let freeable =
         |entry: &Entry| matches!(entry.kind, Kind::Device | Kind::Managed | Kind::Pool) && entry.base == address;
     let entry = lookup(address).filter(freeable).ok_or(Error::INVALID_VALUE)?;
@@ -143,8 +149,15 @@ pub fn free(address: u64) -> Result<()> {
 ///
 /// [`Error::INVALID_VALUE`] as [`free`].
 pub fn free_in_order(address: u64, stream: &Arc<Stream>) -> Result<()> {
+    if let Some(sequence) = capture::intercept(stream)? {
+        // Recorded: in a capture only memory of graphs can be freed.
+        let block = crate::graph::memory::at(address).filter(|block| block.claim_free_node());
+        return sequence.add(stream, Operation::Free(block.ok_or(Error::INVALID_VALUE)?));
+    }
     match lookup(address).filter(|entry| entry.base == address) {
         Some(entry) if entry.kind == Kind::Pool => pool::free(address, stream),
+        // What is enqueued later knows no more of it; the block itself stays with the graph.
+        Some(entry) if entry.kind == Kind::Graph => crate::graph::memory::free(address),
         Some(entry) if matches!(entry.kind, Kind::Device | Kind::Managed) => {
             let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
             stream.host_call(move |fault| {
@@ -174,7 +187,7 @@ fn release(entry: &Entry) {
         Kind::Registered => hsa::memory::unlock(address),
         Kind::Imported => ipc::forget_imported(entry.base),
         // The module owns its block; pools and mappings end on their own ways.
-        Kind::Variable | Kind::Pool | Kind::Mapping | Kind::HostMapping => Ok(()),
+        Kind::Variable | Kind::Pool | Kind::Mapping | Kind::HostMapping | Kind::Graph => Ok(()),
     };
     if let Err(error) = result {
         log::warn!("memory at {:#x} could not be given back: {error}", entry.base);

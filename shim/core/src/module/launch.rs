@@ -4,10 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::args::{self, Hidden, Source};
-use super::function::Function;
+use super::function::{Function, Loaded};
 use super::geometry::geometry;
+use super::module::Module;
+use super::printf::Ring;
+use super::services::Heap;
 use super::{occupancy, services};
 use crate::abi::{Error, Result};
+use crate::device::Device;
+use crate::graph::operation::Kernel;
+use crate::graph::{Operation, capture};
 use crate::hsa::fault;
 use crate::hsa::queue::{Dispatch, Packet};
 use crate::stream::Stream;
@@ -51,30 +57,69 @@ impl Shape {
     }
 }
 
-/// Launches `function` in `stream`. The shape has passed [`Shape::check`].
+/// A launch that needs nothing but a place for its arguments and a ring.
+pub struct Prepared {
+    dispatch: Dispatch,
+    arguments: Vec<u8>,
+    module: Arc<Module>,
+    loaded: Arc<Loaded>,
+    ring: Option<Arc<Ring>>,
+    heap: Option<Arc<Heap>>,
+}
+
+impl Prepared {
+    /// It may write to the `printf` ring, which must know its launches.
+    pub fn prints(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// The arguments, hidden ones included.
+    pub fn arguments(&self) -> &[u8] {
+        &self.arguments
+    }
+
+    /// Bytes that the arguments need.
+    pub fn kernarg_size(&self) -> usize {
+        self.arguments.len().max(self.loaded.symbol().kernarg_size as usize)
+    }
+
+    /// The packet, with the arguments at `kernarg`.
+    pub fn packet(&self, kernarg: u64) -> Packet {
+        Packet::dispatch(&Dispatch {
+            kernarg,
+            ..self.dispatch
+        })
+    }
+
+    /// What must live until the launch has ended.
+    pub fn into_resource(self) -> Resource {
+        Box::new((self.module, self.loaded, self.ring, self.heap))
+    }
+}
+
+/// Checks a launch of `function` on `device` and prepares it. The shape has passed [`Shape::check`].
 ///
 /// # Errors
 /// INVALID_VALUE when the shape breaks the kernel's own bounds or the arguments are missing, COOPERATIVE_LAUNCH_TOO_LARGE,
-/// what the translation of the kernel failed with, or the process's fault.
+/// or what the translation of the kernel failed with.
 ///
 /// # Safety
 /// As [`args::pack`].
-pub unsafe fn launch(
+pub unsafe fn prepare(
     function: &Arc<Function>,
-    stream: &Stream,
+    device: &'static Device,
     shape: &Shape,
     source: Source,
     cooperative: bool,
-) -> Result<()> {
+) -> Result<Prepared> {
     static NEXT_GRID: AtomicU64 = AtomicU64::new(1);
 
-    fault::check()?;
     function.check_shape(shape)?;
     let module = function.module()?;
     if cooperative {
         let blocks: u64 = shape.grid.iter().map(|&n| u64::from(n)).product();
         let resident = function.blocks_per_unit(shape.threads() as u32, u64::from(shape.dynamic_shared))?;
-        if blocks > u64::from(resident) * u64::from(stream.device().agent.compute_units) {
+        if blocks > u64::from(resident) * u64::from(device.agent.compute_units) {
             return Err(Error::COOPERATIVE_LAUNCH_TOO_LARGE);
         }
     }
@@ -103,27 +148,53 @@ pub unsafe fn launch(
     if group_size > occupancy::LDS {
         return Err(Error::INVALID_VALUE);
     }
-    let mut chunk = Chunk::new(
-        stream.device(),
-        arguments.len().max(loaded.symbol().kernarg_size as usize),
-    )?;
-    chunk.bytes()[..arguments.len()].copy_from_slice(&arguments);
     let dispatch = Dispatch {
         workgroup: geometry.workgroup,
         grid: geometry.grid,
         private_size: loaded.symbol().private_size,
         group_size,
         kernel_object: loaded.symbol().object,
-        kernarg: chunk.address(),
+        kernarg: 0,
     };
     log::trace!("launch {} {shape:?} as {geometry:?}", function.name());
-    let resources: Vec<Resource> = vec![
-        Box::new(chunk),
-        Box::new(loaded),
-        Box::new(Arc::clone(&module)),
-        Box::new((ring.clone(), heap)),
-    ];
-    let submit = || stream.packet(Packet::dispatch(&dispatch), resources);
+    Ok(Prepared {
+        dispatch,
+        arguments,
+        module,
+        loaded,
+        ring,
+        heap,
+    })
+}
+
+/// Launches `function` in `stream`, or makes the launch a node where that is captured. The shape has passed [`Shape::check`].
+///
+/// # Errors
+/// As [`prepare`], or the process's fault.
+///
+/// # Safety
+/// As [`args::pack`].
+pub unsafe fn launch(
+    function: &Arc<Function>,
+    stream: &Stream,
+    shape: &Shape,
+    source: Source,
+    cooperative: bool,
+) -> Result<()> {
+    fault::check()?;
+    if let Some(sequence) = capture::intercept(stream)? {
+        // SAFETY: the caller's promise.
+        let kernel = unsafe { Kernel::new(Arc::clone(function), *shape, source, cooperative) }?;
+        return sequence.add(stream, Operation::Kernel(kernel));
+    }
+    // SAFETY: as above.
+    let prepared = unsafe { prepare(function, stream.device(), shape, source, cooperative) }?;
+    let mut chunk = Chunk::new(stream.device(), prepared.kernarg_size())?;
+    chunk.bytes()[..prepared.arguments.len()].copy_from_slice(&prepared.arguments);
+    let packet = prepared.packet(chunk.address());
+    let (ring, module) = (prepared.ring.clone(), Arc::clone(&prepared.module));
+    let resources: Vec<Resource> = vec![Box::new(chunk), prepared.into_resource()];
+    let submit = || stream.packet(packet, resources);
     match ring {
         Some(ring) => ring.with_writer(&module, submit),
         None => submit().map(|_| ()),

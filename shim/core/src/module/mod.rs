@@ -76,6 +76,27 @@ pub fn function(handle: u64, context: &'static Context) -> Result<Arc<Function>>
     kernel(handle)?.function(context).map(|(_, function)| function)
 }
 
+/// The handle of a function; 0 when its module was unloaded.
+pub fn function_handle(function: &Arc<Function>) -> u64 {
+    FUNCTIONS.key_of(function).unwrap_or(0)
+}
+
+/// The handle of the kernel that is `function` in `context`. Functions of modules are no kernels of libraries; they stand for
+/// themselves.
+pub fn kernel_of(function: &Arc<Function>, context: &'static Context) -> u64 {
+    let mut found = 0;
+    KERNELS.for_each(|kernel| {
+        let same = kernel.name() == function.name()
+            && kernel
+                .function(context)
+                .is_ok_and(|(_, known)| Arc::ptr_eq(&known, function));
+        if same {
+            found = kernel.handle();
+        }
+    });
+    if found == 0 { function_handle(function) } else { found }
+}
+
 /// Forgets everything that was loaded in a context that has ended; its memory goes with it.
 pub(crate) fn context_ended(owner: u64) {
     services::context_ended(owner);

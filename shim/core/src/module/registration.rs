@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use super::function::Function;
 use super::image;
 use super::library::{Kernel, Library};
 use super::module::Module;
@@ -161,6 +162,23 @@ pub fn remove(key: usize) {
 /// The kernel that a host function stands for.
 pub fn kernel(host: usize) -> Option<Arc<Kernel>> {
     with(|registered| registered.kernels.get(&host).cloned())
+}
+
+/// The host function that stands for the kernel which is `function` in `context`.
+pub fn symbol_of(function: &Arc<Function>, context: &'static Context) -> Option<usize> {
+    let named: Vec<_> = with(|registered| {
+        let kernels = registered.kernels.iter();
+        kernels
+            .filter(|(_, kernel)| kernel.name() == function.name())
+            .map(|(host, kernel)| (*host, Arc::clone(kernel)))
+            .collect()
+    });
+    let same = |kernel: &Kernel| {
+        kernel
+            .function(context)
+            .is_ok_and(|(_, known)| Arc::ptr_eq(&known, function))
+    };
+    named.iter().find(|(_, kernel)| same(kernel)).map(|(host, _)| *host)
 }
 
 /// The variable that a host variable stands for.

@@ -15,6 +15,8 @@ use crate::memory;
 pub enum Command {
     /// A packet for a ring; the completion signal is put in when it is submitted.
     Packet(Packet),
+    /// Packets for one ring, of which the last ends after all others; the completion signal is put into it.
+    Packets(Arc<[Packet]>),
     /// Copies by ROCr's engines. The agents are those that own, or may reach, either side.
     Copy {
         /// What is copied; each span counts the completion down by one.

@@ -21,11 +21,13 @@ use super::staging::{Chunk, LARGEST};
 use super::stream::Stream;
 use crate::abi::Result;
 use crate::device::Device;
+use crate::graph::operation::Copy;
+use crate::graph::{Operation, capture};
 
 /// Staging buffers one transfer may have on their way: 4 MiB, so that (as recorded) 1 MiB does not wait and 8 MiB does.
 const IN_FLIGHT: usize = 4;
 
-/// Copies in the order of `stream`. With `wait`, the call returns when the data has arrived, except (as CUDA's synchronous
+/// Copies in the order of `stream`, or makes the copy a node where that is captured. With `wait`, the call returns when the data has arrived, except (as CUDA's synchronous
 /// copies do) between device addresses, where it returns at once.
 ///
 /// # Errors
@@ -39,6 +41,12 @@ pub unsafe fn copy(stream: &Stream, dst: &Side, src: &Side, extent: &Extent, wai
         return Ok(());
     }
     let (to, from) = (locate(dst.start, to_reach)?, locate(src.start, from_reach)?);
+    if let Some(sequence) = capture::intercept(stream)? {
+        if wait {
+            return capture::refuse(stream);
+        }
+        return sequence.add(stream, Operation::Copy(Copy::new(dst, src, extent, (to, from))));
+    }
     let spans = spans(dst, src, extent);
     match (to, from) {
         (Place::Device(a), Place::Device(b)) => between_devices(stream, &spans, a, b),
@@ -118,7 +126,7 @@ fn bounce(stream: &Stream, spans: &[Span], a: &'static Device, b: &'static Devic
 }
 
 /// Cuts spans into groups that fit a staging buffer each.
-fn pieces(spans: &[Span]) -> Vec<Vec<Span>> {
+pub(crate) fn pieces(spans: &[Span]) -> Vec<Vec<Span>> {
     let (mut all, mut group, mut room) = (Vec::new(), Vec::new(), LARGEST as u64);
     for span in spans {
         let mut rest = *span;

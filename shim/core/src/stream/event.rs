@@ -7,6 +7,7 @@ use super::completion::{Completion, Frontier};
 use super::ipc_event::{self, Slot};
 use super::stream::Stream;
 use crate::abi::{Error, Result};
+use crate::graph::capture::{self, Point};
 use crate::hsa::{Agent, fault, signal};
 
 /// `CU_EVENT_BLOCKING_SYNC`.
@@ -26,6 +27,8 @@ pub struct Event {
     record: Mutex<Option<Record>>,
     /// What it shares with other processes.
     slot: Option<Arc<Slot>>,
+    /// It was recorded last in a captured stream, and stands for a point there.
+    captured: Mutex<Option<Point>>,
 }
 
 /// The last record.
@@ -87,6 +90,7 @@ impl Event {
             orphan: AtomicBool::new(false),
             record: Mutex::new(None),
             slot,
+            captured: Mutex::new(None),
         })
     }
 
@@ -97,6 +101,7 @@ impl Event {
             owner,
             orphan: AtomicBool::new(false),
             record: Mutex::new(None),
+            captured: Mutex::new(None),
             slot: Some(slot),
         }
     }
@@ -143,6 +148,25 @@ impl Event {
         fault::check()
     }
 
+    /// The point in a capture that it stands for.
+    pub fn captured(&self) -> Option<Point> {
+        self.captured.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    fn set_captured(&self, point: Option<Point>) {
+        *self.captured.lock().unwrap_or_else(|e| e.into_inner()) = point;
+    }
+
+    /// It was recorded outside captures.
+    pub fn was_recorded(&self) -> bool {
+        self.record_state().is_some() || self.foreign_record().is_some()
+    }
+
+    /// Refuses questions about a point in a capture. Most `spoil` it.
+    fn check_captured(&self, spoils: bool) -> Result<()> {
+        self.captured().map_or(Ok(()), |point| point.refuse(spoils))
+    }
+
     /// Marks the point after everything enqueued in `stream` so far.
     ///
     /// # Errors
@@ -152,6 +176,11 @@ impl Event {
         if stream.owner() != self.owner {
             return Err(Error::INVALID_RESOURCE_HANDLE);
         }
+        if let Some(sequence) = capture::intercept(stream)? {
+            self.set_captured(Some(capture::point(&sequence, stream)));
+            return Ok(());
+        }
+        self.set_captured(None);
         let record = if let Some(slot) = &self.slot {
             let number = slot.record(stream)?;
             Record {
@@ -192,6 +221,8 @@ impl Event {
     /// As [`Event::check`].
     pub fn is_done(&self) -> Result<bool> {
         self.check()?;
+        self.check_captured(true)?;
+        capture::check_unsafe_call()?;
         if let Some((slot, record)) = self.foreign_record() {
             return Ok(slot.is_passed(record));
         }
@@ -206,6 +237,8 @@ impl Event {
     /// As [`Event::check`].
     pub fn synchronize(&self) -> Result<()> {
         self.check()?;
+        self.check_captured(true)?;
+        capture::check_unsafe_call()?;
         if let Some((slot, record)) = self.foreign_record() {
             slot.wait(record)?;
         } else if let Some(record) = self.record_state() {
@@ -222,6 +255,7 @@ impl Event {
     /// As [`Event::check`], and as [`Stream::wait_for_memory`] where another process has recorded it.
     pub fn wait_in(&self, stream: &Stream) -> Result<()> {
         self.check()?;
+        self.check_captured(false)?;
         if let Some((slot, record)) = self.foreign_record() {
             return slot.wait_in(record, stream);
         }
@@ -238,6 +272,8 @@ impl Event {
     pub fn elapsed_since(&self, start: &Self) -> Result<f32> {
         self.check()?;
         start.check()?;
+        self.check_captured(false)?;
+        start.check_captured(false)?;
         let timed = |event: &Self| -> Result<(Record, Arc<Timed>)> {
             let record = event.record_state().ok_or(Error::INVALID_RESOURCE_HANDLE)?;
             let time = record.time.clone().ok_or(Error::INVALID_RESOURCE_HANDLE)?;

@@ -14,8 +14,10 @@ use super::locate::{Place, locate};
 use super::spans::{Extent, Side, Span, spans};
 use super::staging::Chunk;
 use super::stream::Stream;
-use crate::abi::{Error, Result};
+use crate::abi::{CUDA_MEMSET_NODE_PARAMS, Error, Result};
 use crate::device::{Device, context, peer};
+use crate::graph::operation::Fill;
+use crate::graph::{Operation, capture};
 
 /// Bytes of the pattern that go up from the host.
 const PATTERN: u64 = 1 << 18;
@@ -43,13 +45,29 @@ impl Target {
     }
 }
 
-/// Fills with `value`, of which the low `element` bytes (1, 2 or 4) are the pattern. Widths are multiples of `element`.
+/// Fills, or makes the fill a node where `stream` is captured. Fills with `value`, of which the low `element` bytes (1, 2 or 4) are the pattern. Widths are multiples of `element`.
 ///
 /// # Errors
 /// INVALID_VALUE when the range is not device, managed or pinned memory, or the process's fault.
 pub fn fill(stream: &Stream, side: &Side, extent: &Extent, value: u32, element: usize) -> Result<()> {
     let reach = side.reach(extent)?;
     if extent.is_empty() {
+        return Ok(());
+    }
+    if let Some(sequence) = capture::intercept(stream)? {
+        // Nodes have no third dimension.
+        for slice in 0..extent.depth {
+            let start = side.start + slice * side.slice_height * side.pitch;
+            let params = CUDA_MEMSET_NODE_PARAMS {
+                dst: start,
+                pitch: side.pitch as usize,
+                value,
+                elementSize: element as u32,
+                width: extent.width as usize / element,
+                height: extent.height as usize,
+            };
+            sequence.add(stream, Operation::Fill(Fill { params }))?;
+        }
         return Ok(());
     }
     let (device, shift) = match locate(side.start, reach)? {

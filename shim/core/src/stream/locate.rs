@@ -34,7 +34,7 @@ impl Place {
     }
 
     /// What must be added to get the host's address.
-    pub(super) fn host_shift(&self) -> u64 {
+    pub fn host_shift(&self) -> u64 {
         match self {
             Self::Pinned(views) => views.host,
             _ => 0,

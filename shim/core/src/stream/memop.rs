@@ -10,6 +10,8 @@ use super::staging::Chunk;
 use super::stream::Stream;
 use crate::abi::{Error, Result};
 use crate::device::{Device, context, peer};
+use crate::graph::operation::MemOps;
+use crate::graph::{Operation, capture};
 use crate::memory::{self, Kind, host_access};
 
 /// One operation, checked by [`enqueue`]. Plain data: a graph keeps them and enqueues them at every launch.
@@ -273,11 +275,16 @@ fn check(stream: &Stream, operation: &MemOp) -> Result<Checked> {
     })
 }
 
-/// Enqueues operations in `stream`, one after the other; none if one of them is refused.
+/// Enqueues operations in `stream`, one after the other; none if one of them is refused. Where it is captured they become a node.
 ///
 /// # Errors
 /// As [`Target::of`], MEMORY_ALLOCATION, or the process's fault.
 pub fn enqueue(stream: &Stream, operations: &[MemOp]) -> Result<()> {
+    if let Some(sequence) = capture::intercept(stream)? {
+        let context = context::of_streams(stream.owner()).ok_or(Error::CONTEXT_IS_DESTROYED)?;
+        // As recorded, addresses are looked at when the graph is launched.
+        return sequence.add(stream, Operation::MemOps(MemOps::new(operations, context)));
+    }
     let checked: Vec<Checked> = operations
         .iter()
         .map(|operation| check(stream, operation))

@@ -21,11 +21,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 pub use event::Event;
-pub use stream::{Kind, Stream};
+pub use stream::{Branches, Kind, Stream};
 
 use crate::abi::{Error, Result};
 use crate::config;
 use crate::device::Device;
+use crate::graph::capture;
 use crate::handle::Handles;
 use crate::hsa::fault;
 use crate::thread_state::ThreadState;
@@ -239,6 +240,7 @@ impl ContextStreams {
     /// Waits for all work that is on its way, drops what still waits for a value in memory, and ends the streams' and events'
     /// handles.
     pub fn shutdown(&self) {
+        capture::context_ended(self.shared.id);
         self.shared.cancelled.store(true, Ordering::Release);
         if let Err(error) = self.synchronize() {
             log::debug!("a context ends with {error:?}");
@@ -289,6 +291,7 @@ fn find(handle: u64) -> Result<Arc<Stream>> {
 /// INVALID_RESOURCE_HANDLE for a default, destroyed or foreign handle.
 pub fn destroy(handle: u64) -> Result<()> {
     let stream = STREAMS.remove(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)?;
+    capture::stream_destroyed(&stream);
     stream.mark_destroyed();
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::completion::{Completion, Frontier};
-use crate::abi::Result;
+use crate::abi::{Error, Result};
 use crate::hsa::Agent;
 use crate::hsa::queue::{BARRIER_SIGNALS, Packet, Priority, Queue, watch_system_events};
 use crate::hsa::signal::SignalRef;
@@ -33,20 +33,27 @@ impl Ring {
             .is_none_or(|c| c.is_done())
     }
 
-    /// Puts `packet`, which will end with `completion`, behind everything in `waits_for`.
+    /// Puts `packets`, the last of which will end with `completion`, behind everything in `waits_for`. The first waits for all
+    /// before it (the barrier bit), the last for all others.
     ///
     /// # Errors
     /// The process's fault, when it happens while the ring is full.
-    pub fn submit(&self, waits_for: &Frontier, packet: Packet, completion: &Arc<Completion>) -> Result<()> {
-        // Packets of this ring that were submitted before need no wait: every packet has the barrier bit.
+    pub fn submit(&self, waits_for: &Frontier, packets: &[Packet], completion: &Arc<Completion>) -> Result<()> {
+        // Packets of this ring that were submitted before need no wait: the first packet has the barrier bit.
         let signals: Vec<SignalRef> = waits_for
             .iter()
             .filter(|c| !c.is_on_ring(self.id))
             .map(|c| c.signal())
             .collect();
-        let mut packets: Vec<Packet> = signals.chunks(BARRIER_SIGNALS).map(Packet::barrier_and).collect();
+        let Some((last, others)) = packets.split_last() else {
+            return Err(Error::UNKNOWN);
+        };
+        let barriers = signals.chunks(BARRIER_SIGNALS).map(Packet::barrier_and);
+        let packets: Vec<Packet> = barriers
+            .chain(others.iter().copied())
+            .chain([last.completing(completion.signal())])
+            .collect();
         completion.set_ring(self.id);
-        packets.push(packet.completing(completion.signal()));
         self.queue.submit(&packets)?;
         *self.last.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::clone(completion));
         Ok(())

@@ -13,6 +13,8 @@
 //! [`Stream::enqueue`] is the one door that all operations pass. An operation that may not be submitted yet, because
 //! something before it waits for a value in memory, is parked; [`super::proxy`] submits it later.
 
+mod branch;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -26,11 +28,14 @@ use super::spans::Span;
 use super::{Shared, callback, command};
 use crate::abi::{Error, Result};
 use crate::device::Device;
+use crate::graph::capture;
 use crate::hsa::queue::Packet;
 use crate::hsa::{Agent, fault};
 
 /// Of how many other streams a stream knows that it comes after them.
 const FOLLOWED: usize = 64;
+
+pub use branch::Branches;
 
 /// How a stream relates to the legacy default stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,6 +306,8 @@ impl Stream {
     /// Enqueues one operation and returns its end. `resources` are kept until then.
     fn enqueue(&self, command: Command, resources: Vec<Resource>) -> Result<Arc<Completion>> {
         fault::check()?;
+        // What can be captured has become a node before it came here.
+        capture::refuse(self)?;
         let _turn = self.turn();
         let (time, tail, mut ring, parked) = self.look();
         if parked || !tail.is_submitted() {
@@ -350,12 +357,8 @@ impl Stream {
         completion: &Arc<Completion>,
     ) -> Result<()> {
         match command {
-            Command::Packet(packet) => {
-                let borrowed = self.ring(waits_for, ring.as_ref())?;
-                borrowed.submit(waits_for, packet, completion)?;
-                *ring = Some(borrowed);
-                Ok(())
-            }
+            Command::Packet(packet) => self.submit_packets(&[packet], waits_for, ring, completion),
+            Command::Packets(packets) => self.submit_packets(&packets, waits_for, ring, completion),
             Command::Copy { spans, dst, src } => command::start_copies(&spans, dst, src, waits_for, completion),
             Command::HostCall(call) => {
                 callback::submit(waits_for.clone(), call, Arc::clone(completion));
@@ -364,6 +367,19 @@ impl Stream {
             // Only ever parked.
             Command::Wait(_) => Err(Error::UNKNOWN),
         }
+    }
+
+    fn submit_packets(
+        &self,
+        packets: &[Packet],
+        waits_for: &Frontier,
+        ring: &mut Option<Arc<Ring>>,
+        completion: &Arc<Completion>,
+    ) -> Result<()> {
+        let borrowed = self.ring(waits_for, ring.as_ref())?;
+        borrowed.submit(waits_for, packets, completion)?;
+        *ring = Some(borrowed);
+        Ok(())
     }
 
     fn ring(&self, waits_for: &Frontier, current: Option<&Arc<Ring>>) -> Result<Arc<Ring>> {
@@ -445,6 +461,15 @@ impl Stream {
         self.enqueue(Command::Packet(packet), resources)
     }
 
+    /// Enqueues packets for one ring as one operation and returns its end. The first has the barrier bit, and the last ends after
+    /// all others.
+    ///
+    /// # Errors
+    /// As [`Stream::packet`].
+    pub fn packets(&self, packets: Arc<[Packet]>, resources: Vec<Resource>) -> Result<Arc<Completion>> {
+        self.enqueue(Command::Packets(packets), resources)
+    }
+
     /// Enqueues copies of `spans` by ROCr's copy engines and returns their end. The agents are those that own, or may reach,
     /// either side. The callers have checked that both sides are memory the agents may access, and keep the blocks alive
     /// until the stream has passed this point.
@@ -488,6 +513,7 @@ impl Stream {
     /// As [`Stream::wait_for_memory`].
     pub(super) fn wait_for_memory_with(&self, condition: Condition, resources: Vec<Resource>) -> Result<()> {
         fault::check()?;
+        capture::refuse(self)?;
         let _turn = self.turn();
         let (time, tail, _, parked) = self.look();
         if !parked && tail.is_done() && condition.is_met() == Some(true) {
@@ -504,6 +530,7 @@ impl Stream {
     pub fn write_memory(&self, target: &Target, value: u64, mut resources: Vec<Resource>) -> Result<()> {
         if target.is_host() {
             fault::check()?;
+            capture::refuse(self)?;
             let _turn = self.turn();
             let (_, tail, _, parked) = self.look();
             if !parked && tail.is_done() {
@@ -523,6 +550,7 @@ impl Stream {
     /// The process's fault.
     pub fn frontier(&self) -> Result<Frontier> {
         fault::check()?;
+        capture::refuse(self)?;
         let _turn = self.turn();
         let marks = self.mark();
         self.order();

@@ -5,6 +5,7 @@ use core::ffi::{c_int, c_uint};
 use crate::abi::{CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUlimit, Error, Result, conv};
 use crate::device::{self, Context, context};
 use crate::driver;
+use crate::graph::capture;
 use crate::stream::GREATEST_PRIORITY;
 
 /// What `cuCtxGetApiVersion` says of every context (recorded).
@@ -43,6 +44,13 @@ fn given_or_current(context: CUcontext) -> Result<&'static Context> {
     } else {
         Context::from_handle(context)
     }
+}
+
+/// Waits for all work of a context, which cannot be while streams of it are captured.
+pub(in crate::api) fn wait(context: &'static Context) -> Result<()> {
+    context.check()?;
+    capture::check_context(context.streams()?.id())?;
+    context.synchronize()
 }
 
 driver! {
@@ -160,12 +168,12 @@ driver! {
 
     /// CUDA Driver API, Context Management: `cuCtxSynchronize`.
     fn cuCtxSynchronize() {
-        context::current()?.synchronize()
+        wait(context::current()?)
     }
 
     /// CUDA Driver API, Context Management: `cuCtxSynchronize_v2`.
     fn cuCtxSynchronize_v2(context: CUcontext) {
-        given_or_current(context)?.synchronize()
+        wait(given_or_current(context)?)
     }
 
     /// CUDA Driver API, Context Management: `cuCtxGetStreamPriorityRange`. Either result may be NULL.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use super::stream::resolve;
 use crate::abi::{CUevent, CUipcEventHandle, CUstream, Error, Result, conv};
 use crate::device::{Context, context};
+use crate::graph::operation::EventOperand;
+use crate::graph::{Operation, capture};
 use crate::stream::ipc_event::HANDLE_SIZE;
 use crate::stream::{self, Stream};
 use crate::{driver, streamed};
@@ -19,9 +21,17 @@ pub(in crate::api) fn wait_event(
     flags: c_uint,
     target: impl FnOnce() -> Result<Arc<Stream>>,
 ) -> Result<()> {
-    let event = stream::event(event as u64)?;
-    check_flags(flags)?;
+    let (handle, event) = (event as u64, stream::event(event as u64)?);
     let target = target()?;
+    if flags == EXTERNAL
+        && let Some(sequence) = capture::intercept(&target)?
+    {
+        return sequence.add(&target, Operation::WaitEvent(EventOperand { handle, event }));
+    }
+    check_flags(flags)?;
+    if capture::wait(&target, &event)? {
+        return Ok(());
+    }
     event.wait_in(&target)
 }
 
@@ -31,7 +41,14 @@ pub(in crate::api) fn record_event(
     flags: c_uint,
     target: impl FnOnce() -> Result<Arc<Stream>>,
 ) -> Result<()> {
-    let event = stream::event(event as u64)?;
+    let (handle, event) = (event as u64, stream::event(event as u64)?);
+    if flags == EXTERNAL {
+        let target = target()?;
+        if let Some(sequence) = capture::intercept(&target)? {
+            return sequence.add(&target, Operation::RecordEvent(EventOperand { handle, event }));
+        }
+        return Err(Error::ILLEGAL_STATE);
+    }
     check_flags(flags)?;
     event.record(&*target()?)
 }

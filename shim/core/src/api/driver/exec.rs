@@ -26,7 +26,7 @@ fn function(handle: CUfunction) -> Result<Arc<Function>> {
 ///
 /// # Safety
 /// `extra` is NULL or an array as the manual describes it.
-unsafe fn source(params: *mut *mut c_void, extra: *mut *mut c_void) -> Result<Source> {
+pub(super) unsafe fn source(params: *mut *mut c_void, extra: *mut *mut c_void) -> Result<Source> {
     if extra.is_null() {
         return Ok(Source::Pointers(params.cast_const().cast()));
     }

@@ -8,6 +8,7 @@ use crate::abi::{
     Result, conv,
 };
 use crate::device::{Context, context};
+use crate::graph;
 use crate::stream::copy::copy;
 use crate::stream::locate::{Place, locate};
 use crate::stream::spans::{Extent, Side};
@@ -44,14 +45,20 @@ pub(in crate::api) fn transfer(
     if extent.is_empty() {
         return Ok(());
     }
+    check_sides(dst, src, extent, known)?;
+    // SAFETY: the application promises that the host ranges it names are its memory.
+    unsafe { copy(stream, dst, src, extent, wait) }
+}
+
+/// Checks that both sides are there. Memory that a graph will allocate counts as known.
+pub(in crate::api) fn check_sides(dst: &Side, src: &Side, extent: &Extent, known: Known) -> Result<()> {
     for (side, must_be_known) in [(dst, known.dst), (src, known.src)] {
         let place = locate(side.start, side.reach(extent)?)?;
-        if must_be_known && matches!(place, Place::Pageable) {
+        if must_be_known && matches!(place, Place::Pageable) && !graph::memory::owns(side.start) {
             return Err(Error::INVALID_VALUE);
         }
     }
-    // SAFETY: the application promises that the host ranges it names are its memory.
-    unsafe { copy(stream, dst, src, extent, wait) }
+    Ok(())
 }
 
 /// A copy of `size` contiguous bytes.
@@ -189,7 +196,8 @@ fn copy_2d(stream: &Stream, arguments: *const CUDA_MEMCPY2D, wait: bool) -> Resu
     boxed(stream, &dst, &src, &extent, wait)
 }
 
-fn copy_3d(stream: &Stream, c: &CUDA_MEMCPY3D, wait: bool) -> Result<()> {
+/// The two operands of a copy of a box, and its extent.
+fn operands_3d(c: &CUDA_MEMCPY3D) -> (Operand, Operand, Extent) {
     let dst = Operand {
         kind: c.dstMemoryType,
         host: c.dstHost as u64,
@@ -217,6 +225,22 @@ fn copy_3d(stream: &Stream, c: &CUDA_MEMCPY3D, wait: bool) -> Result<()> {
         height: c.Height as u64,
         depth: c.Depth as u64,
     };
+    (dst, src, extent)
+}
+
+/// The sides of a copy of a box, its extent, and which sides must be memory that CUDA knows.
+pub(in crate::api) fn sides_3d(c: &CUDA_MEMCPY3D) -> Result<(Side, Side, Extent, Known)> {
+    let (dst, src, extent) = operands_3d(c);
+    let ((dst, dst_known), (src, src_known)) = (dst.side(&extent)?, src.side(&extent)?);
+    let known = Known {
+        dst: dst_known,
+        src: src_known,
+    };
+    Ok((dst, src, extent, known))
+}
+
+fn copy_3d(stream: &Stream, c: &CUDA_MEMCPY3D, wait: bool) -> Result<()> {
+    let (dst, src, extent) = operands_3d(c);
     boxed(stream, &dst, &src, &extent, wait)
 }
 

@@ -95,7 +95,7 @@ fn operation(params: &CUstreamBatchMemOpParams) -> Result<MemOp> {
 ///
 /// # Errors
 /// INVALID_VALUE for an unknown operation or flag and for more than 255 operations, NOT_SUPPORTED for a flush.
-pub(in crate::api) fn operations(count: c_uint, params: *const CUstreamBatchMemOpParams) -> Result<Vec<MemOp>> {
+pub(in crate::api) fn mem_operations(count: c_uint, params: *const CUstreamBatchMemOpParams) -> Result<Vec<MemOp>> {
     if count as usize > LARGEST_BATCH {
         return Err(Error::INVALID_VALUE);
     }
@@ -147,7 +147,7 @@ streamed! { driver
         if flags != 0 {
             return Err(Error::INVALID_VALUE);
         }
-        memop::enqueue(&stream, &operations(count, params)?)
+        memop::enqueue(&stream, &mem_operations(count, params)?)
     }
 
     /// CUDA Driver API before 11.7: `cuStreamWriteValue32`.

@@ -1,12 +1,14 @@
 //! `cu*`: one file per chapter of the CUDA Driver API manual.
 
 mod alloc;
+pub(in crate::api) mod capture;
 mod context;
 mod device;
 pub(in crate::api) mod entry_point;
 mod error;
 mod event;
 mod exec;
+pub(in crate::api) mod graph;
 mod host;
 mod init;
 mod ipc;
@@ -26,12 +28,14 @@ mod vmm;
 
 // The symbol tables name functions without their chapter.
 pub use alloc::*;
+pub use capture::*;
 pub use context::*;
 pub use device::*;
 pub use entry_point::*;
 pub use error::*;
 pub use event::*;
 pub use exec::*;
+pub use graph::*;
 pub use host::*;
 pub use init::*;
 pub use ipc::*;

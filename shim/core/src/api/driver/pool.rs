@@ -8,7 +8,9 @@ use crate::abi::{
     CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationHandleType, CUmemAllocationType,
     CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUstream, Error, Result, conv,
 };
-use crate::device::{self, Device};
+use crate::device::{self, Device, context};
+use crate::graph::memory::Allocation;
+use crate::graph::{Operation, capture};
 use crate::memory::pool::{self, Pool, PoolValue, Properties};
 use crate::memory::rights;
 use crate::stream::{self, DefaultStream};
@@ -133,6 +135,15 @@ fn allocate(
     let pool = pool.map(find).transpose()?;
     if to.is_null() || size == 0 {
         return Err(Error::INVALID_VALUE);
+    }
+    if let Some(sequence) = capture::intercept(&stream)? {
+        // A graph's memory is the graph's own; of the pool only the device counts.
+        let device = pool.map_or(stream.device(), |pool| pool.properties().device);
+        let owner = context::of_streams(stream.owner()).filter(|owner| owner.device.ordinal == device.ordinal);
+        let block = Allocation::new(owner.map_or_else(|| context::runtime_primary(device), Ok)?, size)?;
+        let address = block.address();
+        sequence.add(&stream, Operation::Alloc(block))?;
+        return conv::write(to, address);
     }
     let entry = match pool {
         Some(pool) => pool::allocate(&pool, &stream, size as u64)?,

@@ -5,6 +5,8 @@ use core::ffi::{c_int, c_uint, c_void};
 use crate::abi::{CUcontext, CUdevice, CUevent, CUstream, CUstreamCallback, Error, conv};
 use crate::api::guard;
 use crate::device::{Context, context};
+use crate::graph::operation::Host;
+use crate::graph::{Operation, capture};
 use crate::stream::{self, DefaultStream, Stream};
 use crate::{driver, streamed};
 
@@ -21,6 +23,13 @@ pub(super) fn resolve(stream: CUstream, default: DefaultStream) -> crate::abi::R
 /// The context that a stream belongs to.
 fn context_of(stream: &Stream) -> crate::abi::Result<&'static Context> {
     context::of_streams(stream.owner()).ok_or(Error::CONTEXT_IS_DESTROYED)
+}
+
+/// As [`resolve`], for questions that a captured stream does not answer (recorded).
+fn refusing(stream: CUstream, default: DefaultStream) -> crate::abi::Result<Arc<Stream>> {
+    let stream = resolve(stream, default)?;
+    capture::refuse(&stream)?;
+    Ok(stream)
 }
 
 driver! {
@@ -63,12 +72,12 @@ streamed! { driver
 
     /// CUDA Driver API, Stream Management: `cuStreamGetFlags`.
     fn cuStreamGetFlags(stream: CUstream, flags: *mut c_uint), fn cuStreamGetFlags_ptsz(..) |default| {
-        conv::write(flags, resolve(stream, default)?.flags())
+        conv::write(flags, refusing(stream, default)?.flags())
     }
 
     /// CUDA Driver API, Stream Management: `cuStreamGetId`.
     fn cuStreamGetId(stream: CUstream, id: *mut u64), fn cuStreamGetId_ptsz(..) |default| {
-        conv::write(id, resolve(stream, default)?.id())
+        conv::write(id, refusing(stream, default)?.id())
     }
 
     /// CUDA Driver API, Stream Management: `cuStreamGetCtx`.
@@ -104,18 +113,12 @@ streamed! { driver
 
     /// CUDA Driver API, Stream Management: `cuStreamQuery`.
     fn cuStreamQuery(stream: CUstream), fn cuStreamQuery_ptsz(..) |default| {
-        if resolve(stream, default)?.is_done()? { Ok(()) } else { Err(Error::NOT_READY) }
+        if refusing(stream, default)?.is_done()? { Ok(()) } else { Err(Error::NOT_READY) }
     }
 
     /// CUDA Driver API, Stream Management: `cuStreamSynchronize`.
     fn cuStreamSynchronize(stream: CUstream), fn cuStreamSynchronize_ptsz(..) |default| {
-        resolve(stream, default)?.synchronize()
-    }
-
-    /// CUDA Driver API, Stream Management: `cuStreamIsCapturing`. No stream captures: graphs are not there yet.
-    fn cuStreamIsCapturing(stream: CUstream, status: *mut c_int), fn cuStreamIsCapturing_ptsz(..) |default| {
-        resolve(stream, default)?;
-        conv::write(status, 0)
+        refusing(stream, default)?.synchronize()
     }
 }
 
@@ -152,13 +155,31 @@ pub(in crate::api) fn add_callback(
     })
 }
 
-/// Enqueues a host function: as recorded, it does not run behind a fault.
+/// A host function as a graph's operation. As in a stream, it does not run behind a fault.
+pub(in crate::api) fn host_operation(function: unsafe extern "C" fn(*mut c_void), data: *mut c_void) -> Host {
+    let pointer = data as usize;
+    Host {
+        function: function as usize,
+        data: pointer,
+        call: Arc::new(move |fault| {
+            if fault.is_none() {
+                // SAFETY: the application's function, with its own data.
+                guard::host_callback(|| unsafe { function(pointer as *mut c_void) });
+            }
+        }),
+    }
+}
+
+/// Enqueues a host function, or makes it a node where the stream is captured: as recorded, it does not run behind a fault.
 pub(in crate::api) fn launch_host_function(
     target: &Stream,
     function: crate::abi::CUhostFn,
     data: *mut c_void,
 ) -> crate::abi::Result<()> {
     let function = function.ok_or(Error::INVALID_VALUE)?;
+    if let Some(sequence) = capture::intercept(target)? {
+        return sequence.add(target, Operation::Host(host_operation(function, data)));
+    }
     let data = UserData(data);
     target.host_call(move |fault| {
         let data = data.get();

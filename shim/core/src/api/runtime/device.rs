@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::mem::offset_of;
 
 use crate::abi::{CUlimit, Error, Result, conv, cudaDeviceProp, cudaIpcMemHandle_t};
-use crate::api::driver::{by_pci_bus_id, export_memory, open_memory, pci_bus_id};
+use crate::api::driver::{by_pci_bus_id, export_memory, open_memory, pci_bus_id, wait};
 use crate::device::{self, Device, attributes, context, properties};
 use crate::memory::ipc;
 use crate::stream::GREATEST_PRIORITY;
@@ -20,7 +20,7 @@ fn get(device: c_int) -> Result<&'static Device> {
 }
 
 fn synchronize() -> Result<()> {
-    context::runtime_current()?.synchronize()
+    wait(context::runtime_current()?)
 }
 
 fn reset() -> Result<()> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::stream::resolve;
 use crate::abi::{
-    Error, Result, conv, cudaMemcpy3DParms, cudaMemcpy3DPeerParms, cudaMemcpyKind, cudaPitchedPtr, cudaPos,
-    cudaStream_t,
+    Error, Result, conv, cudaArray_t, cudaMemcpy3DParms, cudaMemcpy3DPeerParms, cudaMemcpyKind, cudaPitchedPtr,
+    cudaPos, cudaStream_t,
 };
 use crate::api::driver::{ACROSS, DOWN, Known, UNIFIED, UP, linear, transfer};
 use crate::device::{self, context};
@@ -122,6 +122,25 @@ fn corner(pointer: &cudaPitchedPtr, position: &cudaPos, extent: &Extent) -> Resu
     })
 }
 
+/// One side of a copy of a box, as the runtime describes it.
+pub(super) struct Corner<'a> {
+    pub(super) pointer: &'a cudaPitchedPtr,
+    pub(super) position: &'a cudaPos,
+    pub(super) array: cudaArray_t,
+}
+
+/// Both sides of a copy of a box, which is not empty: destination, source.
+pub(super) fn box_sides(dst: &Corner, src: &Corner, extent: &Extent) -> Result<(Side, Side)> {
+    if !dst.array.is_null() || !src.array.is_null() {
+        log::warn!("copies of CUDA arrays are not supported yet");
+        return Err(Error::NOT_SUPPORTED);
+    }
+    Ok((
+        corner(dst.pointer, dst.position, extent)?,
+        corner(src.pointer, src.position, extent)?,
+    ))
+}
+
 fn copy_box(stream: &Stream, p: &cudaMemcpy3DParms, wait: bool) -> Result<()> {
     let extent = Extent {
         width: p.extent.width as u64,
@@ -131,15 +150,18 @@ fn copy_box(stream: &Stream, p: &cudaMemcpy3DParms, wait: bool) -> Result<()> {
     if extent.is_empty() {
         return Ok(());
     }
-    if !p.srcArray.is_null() || !p.dstArray.is_null() {
-        log::warn!("copies of CUDA arrays are not supported yet");
-        return Err(Error::NOT_SUPPORTED);
-    }
     let known = known(p.kind)?;
-    let (dst, src) = (
-        corner(&p.dstPtr, &p.dstPos, &extent)?,
-        corner(&p.srcPtr, &p.srcPos, &extent)?,
-    );
+    let to = Corner {
+        pointer: &p.dstPtr,
+        position: &p.dstPos,
+        array: p.dstArray,
+    };
+    let from = Corner {
+        pointer: &p.srcPtr,
+        position: &p.srcPos,
+        array: p.srcArray,
+    };
+    let (dst, src) = box_sides(&to, &from, &extent)?;
     transfer(stream, &dst, &src, &extent, known, wait)
 }
 

@@ -1,11 +1,13 @@
 //! `cuda*`: one file per chapter of the CUDA Runtime API manual.
 
 mod alloc;
+mod capture;
 mod device;
 mod entry_point;
 mod error;
 mod event;
 mod execution;
+mod graph;
 mod hooked;
 mod library;
 mod memcpy;
@@ -23,11 +25,13 @@ mod version;
 
 // The symbol tables name functions without their chapter.
 pub use alloc::*;
+pub use capture::*;
 pub use device::*;
 pub use entry_point::*;
 pub use error::*;
 pub use event::*;
 pub use execution::*;
+pub use graph::*;
 pub use library::*;
 pub use memcpy::*;
 pub use memset::*;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::abi::{CUhostFn, CUstreamCallback, Error, Result, conv, cudaEvent_t, cudaStream_t};
 use crate::api::driver;
 use crate::device::context;
+use crate::graph::capture;
 use crate::stream::{self, DefaultStream, Stream};
 use crate::{runtime, streamed};
 
@@ -26,6 +27,13 @@ fn create(stream: *mut cudaStream_t, flags: c_uint, priority: c_int) -> Result<(
         stream,
         context.streams()?.create(flags & NON_BLOCKING != 0, priority) as cudaStream_t,
     )
+}
+
+/// As [`resolve`], for questions that a captured stream does not answer (recorded).
+fn refusing(stream: cudaStream_t, default: DefaultStream) -> Result<Arc<Stream>> {
+    let stream = resolve(stream, default)?;
+    capture::refuse(&stream)?;
+    Ok(stream)
 }
 
 runtime! {
@@ -59,12 +67,12 @@ streamed! { runtime
 
     /// CUDA Runtime API, Stream Management: `cudaStreamGetFlags`.
     fn cudaStreamGetFlags(stream: cudaStream_t, flags: *mut c_uint), fn cudaStreamGetFlags_ptsz(..) |default| {
-        conv::write(flags, resolve(stream, default)?.flags())
+        conv::write(flags, refusing(stream, default)?.flags())
     }
 
     /// CUDA Runtime API, Stream Management: `cudaStreamGetId`.
     fn cudaStreamGetId(stream: cudaStream_t, id: *mut u64), fn cudaStreamGetId_ptsz(..) |default| {
-        conv::write(id, resolve(stream, default)?.id())
+        conv::write(id, refusing(stream, default)?.id())
     }
 
     /// CUDA Runtime API, Stream Management: `cudaStreamGetDevice`.
@@ -93,17 +101,11 @@ streamed! { runtime
 
     /// CUDA Runtime API, Stream Management: `cudaStreamQuery`.
     fn cudaStreamQuery(stream: cudaStream_t), fn cudaStreamQuery_ptsz(..) |default| {
-        if resolve(stream, default)?.is_done()? { Ok(()) } else { Err(Error::NOT_READY) }
+        if refusing(stream, default)?.is_done()? { Ok(()) } else { Err(Error::NOT_READY) }
     }
 
     /// CUDA Runtime API, Stream Management: `cudaStreamSynchronize`.
     fn cudaStreamSynchronize(stream: cudaStream_t), fn cudaStreamSynchronize_ptsz(..) |default| {
-        resolve(stream, default)?.synchronize()
-    }
-
-    /// CUDA Runtime API, Stream Management: `cudaStreamIsCapturing`. No stream captures: graphs are not there yet.
-    fn cudaStreamIsCapturing(stream: cudaStream_t, status: *mut c_int), fn cudaStreamIsCapturing_ptsz(..) |default| {
-        resolve(stream, default)?;
-        conv::write(status, 0)
+        refusing(stream, default)?.synchronize()
     }
 }

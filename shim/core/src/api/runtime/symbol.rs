@@ -4,10 +4,10 @@ use core::ffi::c_void;
 use std::ffi::CString;
 
 use super::hooked;
-use super::memcpy::own;
+use super::memcpy::{known, own};
 use super::stream::resolve;
 use crate::abi::{CUlibrary, Error, Result, conv, cudaMemcpyKind, cudaStream_t};
-use crate::api::driver::{ACROSS, DOWN, UNIFIED, UP, linear};
+use crate::api::driver::linear;
 use crate::device::context;
 use crate::module::registration;
 use crate::stream::Stream;
@@ -30,6 +30,24 @@ fn range(symbol: *const c_void, count: usize, offset: usize) -> Result<u64> {
     }
 }
 
+/// The address of a copy's destination in a variable. InvalidMemcpyDirection for kinds that do not go there.
+pub(super) fn to_symbol(symbol: *const c_void, count: usize, offset: usize, kind: cudaMemcpyKind) -> Result<u64> {
+    let dst = range(symbol, count, offset)?;
+    match kind.0 {
+        1 | 3 | 4 => Ok(dst),
+        _ => Err(Error::INVALID_MEMCPY_DIRECTION),
+    }
+}
+
+/// The address of a copy's source in a variable. InvalidMemcpyDirection for kinds that do not come from there.
+pub(super) fn from_symbol(symbol: *const c_void, count: usize, offset: usize, kind: cudaMemcpyKind) -> Result<u64> {
+    let src = range(symbol, count, offset)?;
+    match kind.0 {
+        2..=4 => Ok(src),
+        _ => Err(Error::INVALID_MEMCPY_DIRECTION),
+    }
+}
+
 fn to(
     stream: &Stream,
     symbol: *const c_void,
@@ -39,14 +57,8 @@ fn to(
     kind: cudaMemcpyKind,
     wait: bool,
 ) -> Result<()> {
-    let dst = range(symbol, count, offset)?;
-    let known = match kind.0 {
-        1 => UP,
-        3 => ACROSS,
-        4 => UNIFIED,
-        _ => return Err(Error::INVALID_MEMCPY_DIRECTION),
-    };
-    linear(stream, dst, src as u64, count, known, wait)
+    let dst = to_symbol(symbol, count, offset, kind)?;
+    linear(stream, dst, src as u64, count, known(kind)?, wait)
 }
 
 fn from(
@@ -58,14 +70,8 @@ fn from(
     kind: cudaMemcpyKind,
     wait: bool,
 ) -> Result<()> {
-    let src = range(symbol, count, offset)?;
-    let known = match kind.0 {
-        2 => DOWN,
-        3 => ACROSS,
-        4 => UNIFIED,
-        _ => return Err(Error::INVALID_MEMCPY_DIRECTION),
-    };
-    linear(stream, dst as u64, src, count, known, wait)
+    let src = from_symbol(symbol, count, offset, kind)?;
+    linear(stream, dst as u64, src, count, known(kind)?, wait)
 }
 
 runtime! {

@@ -35,6 +35,8 @@ pub enum Kind {
     Mapping = 7,
     /// `cuMemMap` of memory on the host.
     HostMapping = 8,
+    /// A graph's allocation node, from its launch to its free.
+    Graph = 9,
 }
 
 impl Kind {
@@ -48,6 +50,7 @@ impl Kind {
             5 => Self::Managed,
             6 => Self::Pool,
             7 => Self::Mapping,
+            9 => Self::Graph,
             _ => Self::HostMapping,
         }
     }
@@ -56,7 +59,7 @@ impl Kind {
     pub fn is_device(self) -> bool {
         matches!(
             self,
-            Self::Device | Self::Imported | Self::Variable | Self::Pool | Self::Mapping
+            Self::Device | Self::Imported | Self::Variable | Self::Pool | Self::Mapping | Self::Graph
         )
     }
 

@@ -1,0 +1,311 @@
+//! Copy nodes: the runtime's four ways to describe a copy.
+
+use core::ffi::c_void;
+
+use super::super::memcpy::{Corner, box_sides, known};
+use super::super::symbol::{from_symbol, to_symbol};
+use crate::abi::{
+    CUDA_MEMCPY3D, CUmemorytype, Error, Plain, Result, conv, cudaExtent, cudaGraph_t, cudaGraphExec_t, cudaGraphNode_t,
+    cudaMemcpy3DParms, cudaMemcpyKind, cudaPitchedPtr, cudaPos,
+};
+use crate::api::driver::check_sides;
+use crate::api::driver::graph::exec::exec_set;
+use crate::api::driver::graph::nodes::{New, set};
+use crate::api::driver::graph::params::copy_at;
+use crate::graph::Operation;
+use crate::graph::operation::{Copy, Described};
+use crate::runtime;
+use crate::stream::spans::{Extent, Side};
+
+/// What a kind says about the sides: destination, source.
+fn memory_types(kind: cudaMemcpyKind) -> (CUmemorytype, CUmemorytype) {
+    match kind.0 {
+        0 => (CUmemorytype::HOST, CUmemorytype::HOST),
+        1 => (CUmemorytype::DEVICE, CUmemorytype::HOST),
+        2 => (CUmemorytype::HOST, CUmemorytype::DEVICE),
+        3 => (CUmemorytype::DEVICE, CUmemorytype::DEVICE),
+        _ => (CUmemorytype::UNIFIED, CUmemorytype::UNIFIED),
+    }
+}
+
+/// The kind that was described by [`memory_types`].
+fn kind_of(p: &CUDA_MEMCPY3D) -> cudaMemcpyKind {
+    let types = (p.dstMemoryType, p.srcMemoryType);
+    cudaMemcpyKind(
+        (0..4)
+            .find(|&kind| memory_types(cudaMemcpyKind(kind)) == types)
+            .unwrap_or(4),
+    )
+}
+
+/// A copy between sides, described as the driver API would.
+fn described(
+    (dst, src): (&cudaPitchedPtr, &cudaPitchedPtr),
+    (dst_at, src_at): (&cudaPos, &cudaPos),
+    extent: &cudaExtent,
+    kind: cudaMemcpyKind,
+) -> Described {
+    let (to, from) = memory_types(kind);
+    Described(CUDA_MEMCPY3D {
+        srcXInBytes: src_at.x,
+        srcY: src_at.y,
+        srcZ: src_at.z,
+        srcMemoryType: from,
+        srcHost: src.ptr,
+        srcDevice: src.ptr as u64,
+        srcPitch: src.pitch,
+        srcHeight: src.ysize,
+        dstXInBytes: dst_at.x,
+        dstY: dst_at.y,
+        dstZ: dst_at.z,
+        dstMemoryType: to,
+        dstHost: dst.ptr,
+        dstDevice: dst.ptr as u64,
+        dstPitch: dst.pitch,
+        dstHeight: dst.ysize,
+        WidthInBytes: extent.width,
+        Height: extent.height,
+        Depth: extent.depth,
+        ..CUDA_MEMCPY3D::zeroed()
+    })
+}
+
+/// A copy of `count` contiguous bytes.
+fn linear(dst: u64, src: u64, count: usize, kind: cudaMemcpyKind) -> Result<Operation> {
+    let known = known(kind)?;
+    if count == 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    let side = |start| Side {
+        start,
+        pitch: 0,
+        slice_height: 0,
+    };
+    let (to, from, extent) = (side(dst), side(src), Extent::linear(count as u64));
+    check_sides(&to, &from, &extent, known)?;
+    let pointer = |address: u64| cudaPitchedPtr {
+        ptr: address as *mut c_void,
+        ..Plain::zeroed()
+    };
+    let origin = cudaPos::zeroed();
+    let params = described(
+        (&pointer(dst), &pointer(src)),
+        (&origin, &origin),
+        &cudaExtent {
+            width: count,
+            height: 1,
+            depth: 1,
+        },
+        kind,
+    );
+    Ok(Operation::Copy(Copy {
+        dst: to,
+        src: from,
+        extent,
+        params,
+    }))
+}
+
+/// A copy of a box.
+pub(super) fn cube(p: &cudaMemcpy3DParms) -> Result<Operation> {
+    let known = known(p.kind)?;
+    // What was a run of bytes reads back without pitches.
+    let packed = |pointer: &cudaPitchedPtr| cudaPitchedPtr {
+        pitch: if pointer.pitch == 0 {
+            p.extent.width
+        } else {
+            pointer.pitch
+        },
+        ysize: pointer.ysize.max(1),
+        ..*pointer
+    };
+    let (dst_ptr, src_ptr) = (packed(&p.dstPtr), packed(&p.srcPtr));
+    let extent = Extent {
+        width: p.extent.width as u64,
+        height: p.extent.height as u64,
+        depth: p.extent.depth as u64,
+    };
+    if extent.is_empty() {
+        return Err(Error::INVALID_VALUE);
+    }
+    let corners = (
+        Corner {
+            pointer: &dst_ptr,
+            position: &p.dstPos,
+            array: p.dstArray,
+        },
+        Corner {
+            pointer: &src_ptr,
+            position: &p.srcPos,
+            array: p.srcArray,
+        },
+    );
+    let (dst, src) = box_sides(&corners.0, &corners.1, &extent)?;
+    check_sides(&dst, &src, &extent, known)?;
+    let params = described((&p.dstPtr, &p.srcPtr), (&p.dstPos, &p.srcPos), &p.extent, p.kind);
+    Ok(Operation::Copy(Copy {
+        dst,
+        src,
+        extent,
+        params,
+    }))
+}
+
+/// A node's copy as the runtime reads it back.
+fn read_back(node: cudaGraphNode_t) -> Result<cudaMemcpy3DParms> {
+    let p = copy_at(node)?;
+    let pointer = |kind, host: *const c_void, device: u64, pitch, ysize| cudaPitchedPtr {
+        ptr: if kind == CUmemorytype::HOST {
+            host.cast_mut()
+        } else {
+            device as *mut c_void
+        },
+        pitch,
+        xsize: 0,
+        ysize,
+    };
+    Ok(cudaMemcpy3DParms {
+        srcPos: cudaPos {
+            x: p.srcXInBytes,
+            y: p.srcY,
+            z: p.srcZ,
+        },
+        srcPtr: pointer(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcPitch, p.srcHeight),
+        dstPos: cudaPos {
+            x: p.dstXInBytes,
+            y: p.dstY,
+            z: p.dstZ,
+        },
+        dstPtr: pointer(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstPitch, p.dstHeight),
+        extent: cudaExtent {
+            width: p.WidthInBytes,
+            height: p.Height,
+            depth: p.Depth,
+        },
+        kind: kind_of(&p),
+        ..Plain::zeroed()
+    })
+}
+
+/// To a variable.
+fn upload(
+    symbol: *const c_void,
+    src: *const c_void,
+    count: usize,
+    offset: usize,
+    kind: cudaMemcpyKind,
+) -> Result<Operation> {
+    linear(to_symbol(symbol, count, offset, kind)?, src as u64, count, kind)
+}
+
+/// From a variable.
+fn download(
+    dst: *mut c_void,
+    symbol: *const c_void,
+    count: usize,
+    offset: usize,
+    kind: cudaMemcpyKind,
+) -> Result<Operation> {
+    linear(dst as u64, from_symbol(symbol, count, offset, kind)?, count, kind)
+}
+
+runtime! {
+    /// CUDA Runtime API, Graph Management: `cudaGraphAddMemcpyNode`.
+    fn cudaGraphAddMemcpyNode(
+        node: *mut cudaGraphNode_t, graph: cudaGraph_t, after: *const cudaGraphNode_t, count: usize,
+        params: *const cudaMemcpy3DParms,
+    ) {
+        let new = New { out: node, graph, after, data: core::ptr::null(), count };
+        // SAFETY: the application promises an array of `count` nodes.
+        unsafe { new.add(|| cube(&conv::read(params)?)) }
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphAddMemcpyNode1D`.
+    fn cudaGraphAddMemcpyNode1D(
+        node: *mut cudaGraphNode_t, graph: cudaGraph_t, after: *const cudaGraphNode_t, count: usize, dst: *mut c_void,
+        src: *const c_void, bytes: usize, kind: cudaMemcpyKind,
+    ) {
+        let new = New { out: node, graph, after, data: core::ptr::null(), count };
+        // SAFETY: as above.
+        unsafe { new.add(|| linear(dst as u64, src as u64, bytes, kind)) }
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphAddMemcpyNodeToSymbol`.
+    fn cudaGraphAddMemcpyNodeToSymbol(
+        node: *mut cudaGraphNode_t, graph: cudaGraph_t, after: *const cudaGraphNode_t, count: usize, symbol: *const c_void,
+        src: *const c_void, bytes: usize, offset: usize, kind: cudaMemcpyKind,
+    ) {
+        let new = New { out: node, graph, after, data: core::ptr::null(), count };
+        // SAFETY: as above.
+        unsafe { new.add(|| upload(symbol, src, bytes, offset, kind)) }
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphAddMemcpyNodeFromSymbol`.
+    fn cudaGraphAddMemcpyNodeFromSymbol(
+        node: *mut cudaGraphNode_t, graph: cudaGraph_t, after: *const cudaGraphNode_t, count: usize, dst: *mut c_void,
+        symbol: *const c_void, bytes: usize, offset: usize, kind: cudaMemcpyKind,
+    ) {
+        let new = New { out: node, graph, after, data: core::ptr::null(), count };
+        // SAFETY: as above.
+        unsafe { new.add(|| download(dst, symbol, bytes, offset, kind)) }
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphMemcpyNodeGetParams`.
+    fn cudaGraphMemcpyNodeGetParams(node: cudaGraphNode_t, params: *mut cudaMemcpy3DParms) {
+        conv::write(params, read_back(node)?)
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphMemcpyNodeSetParams`.
+    fn cudaGraphMemcpyNodeSetParams(node: cudaGraphNode_t, params: *const cudaMemcpy3DParms) {
+        set(node, || cube(&conv::read(params)?))
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphMemcpyNodeSetParams1D`.
+    fn cudaGraphMemcpyNodeSetParams1D(
+        node: cudaGraphNode_t, dst: *mut c_void, src: *const c_void, bytes: usize, kind: cudaMemcpyKind,
+    ) {
+        set(node, || linear(dst as u64, src as u64, bytes, kind))
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphMemcpyNodeSetParamsToSymbol`.
+    fn cudaGraphMemcpyNodeSetParamsToSymbol(
+        node: cudaGraphNode_t, symbol: *const c_void, src: *const c_void, bytes: usize, offset: usize, kind: cudaMemcpyKind,
+    ) {
+        set(node, || upload(symbol, src, bytes, offset, kind))
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphMemcpyNodeSetParamsFromSymbol`.
+    fn cudaGraphMemcpyNodeSetParamsFromSymbol(
+        node: cudaGraphNode_t, dst: *mut c_void, symbol: *const c_void, bytes: usize, offset: usize, kind: cudaMemcpyKind,
+    ) {
+        set(node, || download(dst, symbol, bytes, offset, kind))
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphExecMemcpyNodeSetParams`.
+    fn cudaGraphExecMemcpyNodeSetParams(exec: cudaGraphExec_t, node: cudaGraphNode_t, params: *const cudaMemcpy3DParms) {
+        exec_set(exec, node, || cube(&conv::read(params)?))
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphExecMemcpyNodeSetParams1D`.
+    fn cudaGraphExecMemcpyNodeSetParams1D(
+        exec: cudaGraphExec_t, node: cudaGraphNode_t, dst: *mut c_void, src: *const c_void, bytes: usize, kind: cudaMemcpyKind,
+    ) {
+        exec_set(exec, node, || linear(dst as u64, src as u64, bytes, kind))
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphExecMemcpyNodeSetParamsToSymbol`.
+    fn cudaGraphExecMemcpyNodeSetParamsToSymbol(
+        exec: cudaGraphExec_t, node: cudaGraphNode_t, symbol: *const c_void, src: *const c_void, bytes: usize, offset: usize,
+        kind: cudaMemcpyKind,
+    ) {
+        exec_set(exec, node, || upload(symbol, src, bytes, offset, kind))
+    }
+
+    /// CUDA Runtime API, Graph Management: `cudaGraphExecMemcpyNodeSetParamsFromSymbol`.
+    fn cudaGraphExecMemcpyNodeSetParamsFromSymbol(
+        exec: cudaGraphExec_t, node: cudaGraphNode_t, dst: *mut c_void, symbol: *const c_void, bytes: usize, offset: usize,
+        kind: cudaMemcpyKind,
+    ) {
+        exec_set(exec, node, || download(dst, symbol, bytes, offset, kind))
+    }
+}

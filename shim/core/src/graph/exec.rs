@@ -1,0 +1,320 @@
+//! An executable graph: instantiated, updated, launched.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::flat::{Difference, Item, difference, flatten, order};
+use super::memory::Allocation;
+use super::plan::{Plan, Resources};
+use super::user_object::Held;
+use super::{EXECS, Graph, Operation, capture};
+use crate::abi::{CUgraphExecUpdateResult, Error, Result};
+use crate::hsa::fault;
+use crate::stream::completion::Frontier;
+use crate::stream::locate::locate;
+use crate::stream::{Stream, spans::Side};
+
+/// `CU_GRAPH_INSTANTIATE_FLAG_*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags(u64);
+
+impl Flags {
+    const AUTO_FREE: u64 = 1;
+    const UPLOAD: u64 = 2;
+    const DEVICE_LAUNCH: u64 = 4;
+    const NODE_PRIORITY: u64 = 8;
+
+    /// Checks flags; `upload` is allowed where the call takes a stream for it.
+    ///
+    /// # Errors
+    /// INVALID_VALUE for unknown ones, and for a launch by the device together with memory freed at launches.
+    pub fn new(flags: u64, upload: bool) -> Result<Self> {
+        let known = Self::AUTO_FREE | Self::DEVICE_LAUNCH | Self::NODE_PRIORITY | if upload { Self::UPLOAD } else { 0 };
+        let both = Self::AUTO_FREE | Self::DEVICE_LAUNCH;
+        if flags & !known != 0 || flags & both == both {
+            return Err(Error::INVALID_VALUE);
+        }
+        Ok(Self(flags))
+    }
+
+    /// As `cuGraphExecGetFlags` reads them back: an upload is over, and node priorities are not shown (recorded).
+    pub fn read_back(self) -> u64 {
+        self.0 & (Self::AUTO_FREE | Self::DEVICE_LAUNCH)
+    }
+}
+
+/// How an update ended, and the node of the new graph at which it failed, or 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// What happened.
+    pub result: CUgraphExecUpdateResult,
+    /// Where.
+    pub node: u64,
+}
+
+/// An executable graph.
+pub struct Exec {
+    handle: u64,
+    flags: Flags,
+    state: Mutex<State>,
+    /// User objects and the graph's claim; launches on their way keep them.
+    keep: Resources,
+}
+
+struct State {
+    items: Vec<Item>,
+    /// `None` after a change of parameters.
+    plan: Option<Arc<Plan>>,
+    /// The end of the last launch: launches of one executable graph run one after the other.
+    last: Frontier,
+}
+
+impl Exec {
+    /// Instantiates a graph and returns the handle.
+    ///
+    /// # Errors
+    /// INVALID_VALUE for a cycle, NOT_SUPPORTED for a second executable graph of a graph with memory nodes, and what preparing a
+    /// kernel fails with.
+    pub fn new(graph: &Graph, flags: Flags) -> Result<u64> {
+        let items = flatten(graph)?;
+        if order(&items).is_none() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let claim = graph.claim_instance()?;
+        let plan = Arc::new(Plan::new(&items)?);
+        let objects = graph.objects();
+        objects.iter().for_each(|object| object.retain(1));
+        let handle = EXECS.reserve();
+        let exec = Self {
+            handle,
+            flags,
+            state: Mutex::new(State {
+                items,
+                plan: Some(plan),
+                last: Frontier::default(),
+            }),
+            keep: Arc::new((claim, Held(objects))),
+        };
+        EXECS.publish(handle, Arc::new(exec));
+        Ok(handle)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Ends the handle. Launches on their way go on.
+    pub fn destroy(&self) {
+        EXECS.remove(self.handle);
+    }
+
+    /// What it was instantiated with.
+    pub fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// Enqueues the graph as one operation of `stream`.
+    ///
+    /// # Errors
+    /// STREAM_CAPTURE_UNSUPPORTED in a stream that is captured (recorded), INVALID_VALUE when it allocates what was not freed since
+    /// the last launch, and what an operation fails with.
+    pub fn launch(&self, stream: &Stream) -> Result<()> {
+        fault::check()?;
+        capture::refuse(stream)?;
+        let mut state = self.state();
+        let plan = state.plan()?;
+        self.check_memory(&state.items)?;
+        if !state.last.is_done() {
+            stream.wait_for(&state.last);
+        }
+        plan.submit(stream, &self.keep)?;
+        state.last = stream.frontier()?;
+        Ok(())
+    }
+
+    /// Makes the next launch fast: everything is prepared already, but for changed parameters.
+    ///
+    /// # Errors
+    /// What preparing a kernel fails with.
+    pub fn prepare(&self) -> Result<()> {
+        self.state().plan().map(|_| ())
+    }
+
+    /// What is allocated must have been freed, and what is freed must be allocated, by the time of the launch.
+    fn check_memory(&self, items: &[Item]) -> Result<()> {
+        let allocated: Vec<&Arc<Allocation>> = items
+            .iter()
+            .filter_map(|item| match &item.operation {
+                Operation::Alloc(block) => Some(block),
+                _ => None,
+            })
+            .collect();
+        for item in items {
+            match &item.operation {
+                Operation::Alloc(block) if block.is_live() => {
+                    if self.flags.0 & Flags::AUTO_FREE == 0 {
+                        return Err(Error::INVALID_VALUE);
+                    }
+                    block.end()?;
+                }
+                Operation::Free(block) => {
+                    let here = allocated.iter().any(|known| Arc::ptr_eq(known, block));
+                    if !here && !block.is_live() {
+                        return Err(Error::INVALID_VALUE);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the parameters of the node that `node` was instantiated as.
+    ///
+    /// # Errors
+    /// INVALID_VALUE for a node that is not in it, for another type, and for what an update may not change.
+    pub fn set(&self, node: u64, operation: Operation) -> Result<()> {
+        let mut state = self.state();
+        let item = state.item(node)?;
+        if !may_become(&item.operation, &operation) {
+            return Err(Error::INVALID_VALUE);
+        }
+        item.operation = operation;
+        state.plan = None;
+        Ok(())
+    }
+
+    /// Replaces the parameters of a child's nodes by those of a graph of the same structure.
+    ///
+    /// # Errors
+    /// INVALID_VALUE otherwise.
+    pub fn set_child(&self, node: u64, graph: &Graph) -> Result<()> {
+        let mut state = self.state();
+        let item = state.item(node)?;
+        if !matches!(item.operation, Operation::Child(_)) {
+            return Err(Error::INVALID_VALUE);
+        }
+        let range = item.children.clone();
+        let new = flatten(graph)?;
+        // The child's own list begins at 0, and its roots come after nothing.
+        let first = range.start;
+        let old: Vec<Item> = state.items[range.clone()]
+            .iter()
+            .map(|item| {
+                let mut item = item.clone();
+                item.after.retain(|&before| before >= first);
+                item.after.iter_mut().for_each(|before| *before -= first);
+                item
+            })
+            .collect();
+        let allowed = |(old, new): (&Item, &Item)| may_become(&old.operation, &new.operation);
+        if difference(&old, &new).is_some() || !old.iter().zip(&new).all(allowed) {
+            return Err(Error::INVALID_VALUE);
+        }
+        for (item, new) in state.items[range].iter_mut().zip(new) {
+            item.operation = new.operation;
+        }
+        state.plan = None;
+        Ok(())
+    }
+
+    /// Switches a node on or off.
+    ///
+    /// # Errors
+    /// INVALID_VALUE for a node that is not in it and for types that cannot be switched.
+    pub fn set_enabled(&self, node: u64, enabled: bool) -> Result<()> {
+        let mut state = self.state();
+        let item = state.item(node)?;
+        if !item.operation.can_be_disabled() {
+            return Err(Error::INVALID_VALUE);
+        }
+        item.enabled = enabled;
+        state.plan = None;
+        Ok(())
+    }
+
+    /// Whether a node is switched on.
+    ///
+    /// # Errors
+    /// As [`Exec::set_enabled`].
+    pub fn is_enabled(&self, node: u64) -> Result<bool> {
+        let mut state = self.state();
+        let item = state.item(node)?;
+        if item.operation.can_be_disabled() {
+            Ok(item.enabled)
+        } else {
+            Err(Error::INVALID_VALUE)
+        }
+    }
+
+    /// Takes over the parameters of a graph of the same structure: all, or none.
+    ///
+    /// # Errors
+    /// None but those of `graph` itself; what the update failed with is in the answer.
+    pub fn update(&self, graph: &Graph) -> Result<Update> {
+        let new = flatten(graph)?;
+        let mut state = self.state();
+        let failed = |result, place: Option<usize>| {
+            Ok(Update {
+                result,
+                node: place.and_then(|place| new.get(place)).map_or(0, |item| item.node),
+            })
+        };
+        match difference(&state.items, &new) {
+            None => {}
+            Some(Difference::Count) => return failed(CUgraphExecUpdateResult::ERROR_TOPOLOGY_CHANGED, None),
+            Some(Difference::Edges(place)) => {
+                return failed(CUgraphExecUpdateResult::ERROR_TOPOLOGY_CHANGED, Some(place));
+            }
+            Some(Difference::Type(place)) => {
+                return failed(CUgraphExecUpdateResult::ERROR_NODE_TYPE_CHANGED, Some(place));
+            }
+        }
+        let mut pairs = state.items.iter().zip(&new);
+        if let Some(place) = pairs.position(|(old, new)| !may_become(&old.operation, &new.operation)) {
+            return failed(CUgraphExecUpdateResult::ERROR_PARAMETERS_CHANGED, Some(place));
+        }
+        for (item, new) in state.items.iter_mut().zip(&new) {
+            item.operation = new.operation.clone();
+        }
+        state.plan = None;
+        drop(state);
+        Ok(Update {
+            result: CUgraphExecUpdateResult::SUCCESS,
+            node: 0,
+        })
+    }
+}
+
+impl State {
+    fn plan(&mut self) -> Result<Arc<Plan>> {
+        match &self.plan {
+            Some(plan) => Ok(Arc::clone(plan)),
+            None => Ok(Arc::clone(self.plan.insert(Arc::new(Plan::new(&self.items)?)))),
+        }
+    }
+
+    fn item(&mut self, node: u64) -> Result<&mut Item> {
+        let found = self.items.iter_mut().find(|item| item.node == node && node != 0);
+        found.ok_or(Error::INVALID_VALUE)
+    }
+}
+
+/// Whether an update may replace one operation by the other, as recorded: a copy keeps the kinds of its sides, a fill its
+/// number of dimensions, and memory nodes their block.
+fn may_become(old: &Operation, new: &Operation) -> bool {
+    match (old, new) {
+        (Operation::Copy(old), Operation::Copy(new)) => {
+            kind(&old.dst) == kind(&new.dst) && kind(&old.src) == kind(&new.src)
+        }
+        (Operation::Fill(old), Operation::Fill(new)) => (old.params.height > 1) == (new.params.height > 1),
+        (Operation::Alloc(old), Operation::Alloc(new)) | (Operation::Free(old), Operation::Free(new)) => {
+            Arc::ptr_eq(old, new)
+        }
+        (old, new) => old.node_type() == new.node_type(),
+    }
+}
+
+/// A device's memory, or not.
+fn kind(side: &Side) -> bool {
+    super::memory::owns(side.start) || locate(side.start, 1).is_ok_and(|place| !place.is_host())
+}

@@ -1,0 +1,347 @@
+//! What nodes do, and their parameters as applications read them back.
+
+use core::ffi::c_void;
+use std::sync::Arc;
+
+use super::Graph;
+use super::memory::Allocation;
+use crate::abi::{
+    CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraphNodeType, CUmemorytype, CUstreamBatchMemOpParams,
+    CUstreamBatchMemOpParams_waitValue, CUstreamBatchMemOpParams_waitValue_u, CUstreamBatchMemOpParams_writeValue,
+    CUstreamBatchMemOpParams_writeValue_u, CUstreamBatchMemOpType, Error, Plain, Result,
+};
+use crate::device::Context;
+use crate::module::args::{self, Hidden, Source};
+use crate::module::{Function, Shape};
+use crate::stream::Event;
+use crate::stream::locate::Place;
+use crate::stream::memop::{Compare, MemOp, Width};
+use crate::stream::spans::{Extent, Side};
+
+/// What a node does. Cloning shares the large parts.
+#[derive(Clone)]
+pub enum Operation {
+    /// Launches a kernel.
+    Kernel(Kernel),
+    /// Copies a box of bytes.
+    Copy(Copy),
+    /// Fills rows.
+    Fill(Fill),
+    /// Calls a host function.
+    Host(Host),
+    /// Runs another graph, which the node owns.
+    Child(Arc<Graph>),
+    /// Nothing: a place where dependencies meet.
+    Empty,
+    /// Waits for an event's last record at the time of the launch.
+    WaitEvent(EventOperand),
+    /// Records an event.
+    RecordEvent(EventOperand),
+    /// Waits for and writes values in memory.
+    MemOps(MemOps),
+    /// Begins the life of a block of memory.
+    Alloc(Arc<Allocation>),
+    /// Ends it.
+    Free(Arc<Allocation>),
+}
+
+impl Operation {
+    /// CUDA's number for it.
+    pub fn node_type(&self) -> CUgraphNodeType {
+        match self {
+            Self::Kernel(_) => CUgraphNodeType::KERNEL,
+            Self::Copy(_) => CUgraphNodeType::MEMCPY,
+            Self::Fill(_) => CUgraphNodeType::MEMSET,
+            Self::Host(_) => CUgraphNodeType::HOST,
+            Self::Child(_) => CUgraphNodeType::GRAPH,
+            Self::Empty => CUgraphNodeType::EMPTY,
+            Self::WaitEvent(_) => CUgraphNodeType::WAIT_EVENT,
+            Self::RecordEvent(_) => CUgraphNodeType::EVENT_RECORD,
+            Self::MemOps(_) => CUgraphNodeType::BATCH_MEM_OP,
+            Self::Alloc(_) => CUgraphNodeType::MEM_ALLOC,
+            Self::Free(_) => CUgraphNodeType::MEM_FREE,
+        }
+    }
+
+    /// Whether it begins or ends a block's life: such graphs cannot be cloned, and their structure is fixed there.
+    pub fn is_memory(&self) -> bool {
+        matches!(self, Self::Alloc(_) | Self::Free(_))
+    }
+
+    /// Whether an executable graph may switch it off: kernels, copies and fills only.
+    pub fn can_be_disabled(&self) -> bool {
+        matches!(self, Self::Kernel(_) | Self::Copy(_) | Self::Fill(_))
+    }
+}
+
+/// A kernel launch.
+#[derive(Clone)]
+pub struct Kernel {
+    /// The kernel in its context.
+    pub function: Arc<Function>,
+    /// Grid, block and dynamic shared memory.
+    pub shape: Shape,
+    /// The parameters' values.
+    pub arguments: Arc<Arguments>,
+    /// All blocks must be resident at once.
+    pub cooperative: bool,
+    /// `CU_LAUNCH_ATTRIBUTE_PRIORITY`, read back only.
+    pub priority: i32,
+}
+
+impl Kernel {
+    /// Checks the shape and takes a copy of the arguments.
+    ///
+    /// # Errors
+    /// INVALID_VALUE for a shape beyond CUDA's or the kernel's own limits, else as [`args::pack`].
+    ///
+    /// # Safety
+    /// As [`args::pack`].
+    pub unsafe fn new(function: Arc<Function>, shape: Shape, source: Source, cooperative: bool) -> Result<Self> {
+        shape.check().map_err(|_| Error::INVALID_VALUE)?;
+        function.check_shape(&shape)?;
+        // SAFETY: the caller's promise.
+        let arguments = Arc::new(unsafe { Arguments::new(&function, &shape, source) }?);
+        Ok(Self {
+            function,
+            shape,
+            arguments,
+            cooperative,
+            priority: 0,
+        })
+    }
+}
+
+/// Values of a kernel's parameters, and the arrays by which they are read back.
+pub struct Arguments {
+    /// The parameter block as PTX lays it out.
+    values: Box<[u8]>,
+    /// The address of each value: `kernelParams`. Empty in the other form.
+    pointers: Box<[usize]>,
+    /// `CU_LAUNCH_PARAM_BUFFER_POINTER`, the block, `CU_LAUNCH_PARAM_BUFFER_SIZE`, the size, end. Empty in the other form.
+    extra: Box<[usize]>,
+    /// What `extra` points to.
+    _size: Box<usize>,
+}
+
+impl Arguments {
+    /// # Safety
+    /// As [`args::pack`].
+    unsafe fn new(function: &Function, shape: &Shape, source: Source) -> Result<Self> {
+        let entry = function.entry();
+        // SAFETY: the caller's promise.
+        let mut block = unsafe { args::pack(entry, source, shape, &Hidden::default()) }?;
+        block.truncate(entry.param_size as usize);
+        let values = block.into_boxed_slice();
+        let base = values.as_ptr() as usize;
+        let size = Box::new(values.len());
+        let (pointers, extra) = match source {
+            Source::Pointers(_) => (
+                entry.params.iter().map(|param| base + param.offset as usize).collect(),
+                Box::default(),
+            ),
+            Source::Buffer(..) => (
+                Box::default(),
+                Box::from([1, base, 2, core::ptr::from_ref::<usize>(&size) as usize, 0]),
+            ),
+        };
+        Ok(Self {
+            values,
+            pointers,
+            extra,
+            _size: size,
+        })
+    }
+
+    /// Where a launch finds the values, for as long as `self` lives.
+    pub fn source(&self) -> Source {
+        match self.values.len() {
+            0 => Source::Pointers(core::ptr::null()),
+            len => Source::Buffer(self.values.as_ptr(), len),
+        }
+    }
+
+    /// `kernelParams`; NULL for a kernel without parameters and in the other form.
+    pub fn pointers(&self) -> *mut *mut c_void {
+        array(&self.pointers)
+    }
+
+    /// `extra`; NULL when the values were not given so.
+    pub fn extra(&self) -> *mut *mut c_void {
+        array(&self.extra)
+    }
+}
+
+fn array(words: &[usize]) -> *mut *mut c_void {
+    match words {
+        [] => core::ptr::null_mut(),
+        words => words.as_ptr().cast_mut().cast(),
+    }
+}
+
+/// A copy. Sides that are CUDA arrays are looked up again at every launch.
+#[derive(Clone)]
+pub struct Copy {
+    /// Where the first byte goes.
+    pub dst: Side,
+    /// Where it comes from.
+    pub src: Side,
+    /// How much is copied.
+    pub extent: Extent,
+    /// The application's own description, to be read back.
+    pub params: Described,
+}
+
+impl Copy {
+    /// A copy between places that were looked up.
+    pub fn new(dst: &Side, src: &Side, extent: &Extent, (to, from): (Place, Place)) -> Self {
+        let kind = |place: &Place| {
+            if place.is_host() {
+                CUmemorytype::HOST
+            } else {
+                CUmemorytype::DEVICE
+            }
+        };
+        let params = CUDA_MEMCPY3D {
+            srcMemoryType: kind(&from),
+            srcHost: src.start as *const c_void,
+            srcDevice: src.start,
+            srcPitch: src.pitch as usize,
+            srcHeight: src.slice_height as usize,
+            dstMemoryType: kind(&to),
+            dstHost: dst.start as *mut c_void,
+            dstDevice: dst.start,
+            dstPitch: dst.pitch as usize,
+            dstHeight: dst.slice_height as usize,
+            WidthInBytes: extent.width as usize,
+            Height: extent.height as usize,
+            Depth: extent.depth as usize,
+            ..CUDA_MEMCPY3D::zeroed()
+        };
+        Self {
+            dst: *dst,
+            src: *src,
+            extent: *extent,
+            params: Described(params),
+        }
+    }
+}
+
+/// A copy's description as the driver API reads it back. Its pointers are never followed.
+#[derive(Clone, Copy)]
+pub struct Described(pub CUDA_MEMCPY3D);
+
+// SAFETY: a plain structure, which is only handed back to the application.
+unsafe impl Send for Described {}
+// SAFETY: as above.
+unsafe impl Sync for Described {}
+
+/// A fill of rows.
+#[derive(Clone, Copy)]
+pub struct Fill {
+    /// The application's description.
+    pub params: CUDA_MEMSET_NODE_PARAMS,
+}
+
+impl Fill {
+    /// Where it goes and how far.
+    pub fn place(&self) -> (Side, Extent) {
+        let p = &self.params;
+        let extent = Extent {
+            width: p.width as u64 * u64::from(p.elementSize),
+            height: p.height as u64,
+            depth: 1,
+        };
+        let side = Side {
+            start: p.dst,
+            pitch: p.pitch as u64,
+            slice_height: extent.height,
+        };
+        (side, extent)
+    }
+}
+
+/// A call on the host.
+#[derive(Clone)]
+pub struct Host {
+    /// The application's function and its data, to be read back.
+    pub function: usize,
+    /// See `function`.
+    pub data: usize,
+    /// Calls it; gets the process's fault, if there is one.
+    pub call: Arc<dyn Fn(Option<Error>) + Send + Sync>,
+}
+
+/// An event and its handle.
+#[derive(Clone)]
+pub struct EventOperand {
+    /// What the application calls it.
+    pub handle: u64,
+    /// The event.
+    pub event: Arc<Event>,
+}
+
+/// Stream memory operations.
+#[derive(Clone)]
+pub struct MemOps {
+    /// What is done; addresses are checked when it is launched.
+    pub operations: Arc<[MemOp]>,
+    /// The same as the application reads it back.
+    pub params: Arc<[CUstreamBatchMemOpParams]>,
+    /// The context's handle.
+    pub context: usize,
+}
+
+impl MemOps {
+    /// Operations in a context.
+    pub fn new(operations: &[MemOp], context: &Context) -> Self {
+        Self {
+            operations: operations.into(),
+            params: operations.iter().map(describe).collect(),
+            context: context.handle().addr(),
+        }
+    }
+}
+
+/// An operation as `cuStreamBatchMemOp` takes it.
+fn describe(operation: &MemOp) -> CUstreamBatchMemOpParams {
+    let mut params = CUstreamBatchMemOpParams::zeroed();
+    match *operation {
+        MemOp::Write { address, value, width } => {
+            params.writeValue = CUstreamBatchMemOpParams_writeValue {
+                operation: match width {
+                    Width::Four => CUstreamBatchMemOpType::WRITE_VALUE_32,
+                    Width::Eight => CUstreamBatchMemOpType::WRITE_VALUE_64,
+                },
+                address,
+                u: CUstreamBatchMemOpParams_writeValue_u { value64: value },
+                flags: 0,
+                alias: 0,
+            }
+        }
+        MemOp::Wait {
+            address,
+            value,
+            width,
+            compare,
+        } => {
+            params.waitValue = CUstreamBatchMemOpParams_waitValue {
+                operation: match width {
+                    Width::Four => CUstreamBatchMemOpType::WAIT_VALUE_32,
+                    Width::Eight => CUstreamBatchMemOpType::WAIT_VALUE_64,
+                },
+                address,
+                u: CUstreamBatchMemOpParams_waitValue_u { value64: value },
+                flags: match compare {
+                    Compare::GreaterOrEqual => 0,
+                    Compare::Equal => 1,
+                    Compare::And => 2,
+                    Compare::Nor => 3,
+                },
+                alias: 0,
+            }
+        }
+        MemOp::Barrier => params.operation = CUstreamBatchMemOpType::BARRIER,
+    }
+    params
+}
