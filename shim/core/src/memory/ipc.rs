@@ -76,6 +76,9 @@ pub(crate) fn checksum(bytes: &[u8]) -> u32 {
     })
 }
 
+/// ROCr's debugging switch that makes it look up the owners of all memory that it copies.
+const DISCOVER: &str = "HSA_DISCOVER_COPY_AGENTS";
+
 /// A number that no other process of the node has (process ids repeat across containers).
 pub(crate) fn identity() -> u64 {
     static IDENTITY: OnceLock<u64> = OnceLock::new();
@@ -156,7 +159,7 @@ pub(super) fn forget_exported(id: u64) {
 /// Maps another process's memory for `context`; a handle that is open already gives the same address and counts.
 ///
 /// [`Error::INVALID_VALUE`] for bytes that are no handle, [`Error::DEVICE_UNINITIALIZED`] in the exporting process itself,
-/// [`Error::INVALID_RESOURCE_HANDLE`] when the exporter has freed the memory or ended.
+/// [`Error::INVALID_RESOURCE_HANDLE`] when the exporter has freed the memory or ended, or where ROCr could not copy to it.
 pub fn open(context: &'static Context, bytes: &[u8; HANDLE_SIZE]) -> Result<u64> {
     let handle = Handle::decode(bytes)?;
     if handle.exporter == identity() {
@@ -176,6 +179,15 @@ pub fn open(context: &'static Context, bytes: &[u8; HANDLE_SIZE]) -> Result<u64>
     let base = mapping.as_ptr().expose_provenance() as u64 + handle.offset;
     let mut description = Description::device(Kind::Imported, base, handle.size, context);
     let owner_visible = hsa::memory::pointer_info(mapping.as_ptr().addr()).is_ok_and(|info| info.owner_visible);
+    if !owner_visible && std::env::var_os(DISCOVER).is_some_and(|value| value == "1") {
+        // ROCr would look for the owner in every copy, and lose the copy: see `Stream::copy`.
+        log::warn!(
+            "memory of a GPU that ROCR_VISIBLE_DEVICES hides cannot be opened with {DISCOVER}=1: unset that variable"
+        );
+        // SAFETY: nobody has seen the mapping.
+        let _ = unsafe { hsa::ipc::detach(mapping) };
+        return Err(Error::INVALID_RESOURCE_HANDLE);
+    }
     description.flags = if owner_visible { 0 } else { HIDDEN_OWNER };
     let entry = REGISTRY.insert(description).map_err(|conflict| {
         // SAFETY: nobody has seen the mapping.
