@@ -30,6 +30,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // `regauge doctor | head` is no reason to panic.
+    // SAFETY: before any other thread is there; the default action has no preconditions.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),

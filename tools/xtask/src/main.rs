@@ -84,6 +84,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // Whoever reads the output (`head`) may have seen enough: that ends the command, not with a panic.
+    // SAFETY: before any other thread is there; the default action has no preconditions.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let arguments = Arguments::parse();
     let result = interrupt::install().and_then(|()| match arguments.command {
         Command::Setup(arguments) => setup::run(&arguments),
