@@ -39,17 +39,6 @@ pub fn check(report: &mut Report, libraries: &Libraries, gpus: &[String]) {
         report.problem(CHECK, format!("there is no program {}", worker.display()), cure);
         return;
     }
-    // The translator looks for another then, so that programs run: worth a word all the same.
-    if let Some(comgr) = config.comgr.as_ref().filter(|path| !path.exists()) {
-        report.warning(
-            CHECK,
-            format!(
-                "REGAUGE_COMGR names {}, which is not there; another compiler is looked for",
-                comgr.display()
-            ),
-            "correct or unset REGAUGE_COMGR",
-        );
-    }
     let client = Client::new(config);
     let mut targets = vec![];
     if gpus.is_empty() || gpus.iter().any(|name| name == "gfx90a") {

@@ -361,9 +361,9 @@ impl Bench {
                 missing,
                 &[[
                     "translator",
-                    "warning",
-                    "REGAUGE_COMGR names /no/such/file, which is not there; another compiler is looked for",
-                    "correct or unset REGAUGE_COMGR",
+                    "problem",
+                    "the compiler library named by REGAUGE_COMGR, /no/such/file, cannot be loaded",
+                    "name the library in REGAUGE_COMGR",
                 ]],
             ),
             Patient {
