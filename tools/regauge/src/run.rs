@@ -62,6 +62,9 @@ enum BarMode {
 pub fn run(arguments: &Arguments) -> ExitCode {
     let started = crate::libraries(arguments.libraries.as_deref()).and_then(|libraries| {
         if arguments.print_env {
+            if arguments.preload {
+                preloadable(&libraries)?;
+            }
             print!("{}", exports(&libraries, arguments.preload));
             return Ok(ExitCode::SUCCESS);
         }
@@ -170,6 +173,9 @@ fn environment(arguments: &Arguments, libraries: Libraries) -> io::Result<Enviro
         preload: arguments.preload,
         ..Environment::default()
     };
+    if arguments.preload {
+        preloadable(&libraries)?;
+    }
     if arguments.virtual_gpus > 0 {
         let root = std::env::temp_dir().join(format!("regauge-vgpu-{}", std::process::id()));
         let mut vgpu = VirtualGpu::new(&libraries.directory().join("libvgpu.so"), &root)?;
@@ -185,6 +191,17 @@ fn environment(arguments: &Arguments, libraries: Libraries) -> io::Result<Enviro
     }
     environment.libraries = Some(libraries);
     Ok(environment)
+}
+
+/// The loader splits LD_PRELOAD at spaces and colons and knows no quoting: libraries in such a folder would be left out, with a
+/// message for every process of the job.
+fn preloadable(libraries: &Libraries) -> io::Result<()> {
+    let folder = libraries.directory().to_string_lossy();
+    if folder.contains([' ', ':']) {
+        let text = format!("{folder}: LD_PRELOAD cannot hold a path with a space or a colon; put the folder elsewhere");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    Ok(())
 }
 
 /// The lines for a job script. Lists that the job has already are kept behind ours.

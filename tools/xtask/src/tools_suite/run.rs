@@ -70,9 +70,9 @@ impl Bench {
     fn printed(&self) -> Result<String> {
         let program = programs::cuda("vadd")?;
         // Links, so that nothing but the printed lines leads to the libraries' folder.
-        let folder = self.scratch.path().join("an odd 'folder' $HOME");
-        let libraries = linked_folder(&folder, &[])?;
-        for (option, variable) in [(None, "LD_LIBRARY_PATH"), (Some("--preload"), "LD_PRELOAD")] {
+        let ways = [(None, "an odd 'folder' $HOME"), (Some("--preload"), "it's-$HOME")];
+        for (option, name) in ways {
+            let libraries = linked_folder(&self.scratch.path().join(name), &[])?;
             let environment = self.environment(Some(2), Some(&self.rocr))?;
             let mut command = environment.command("sh");
             command.args(["-c", "eval \"$(\"$0\" run --print-env --libraries \"$1\" $3)\" && printf '%s\\n' \"$LD_LIBRARY_PATH\" && exec \"$2\""]);
@@ -81,9 +81,20 @@ impl Bench {
             let outcome = process::run(&mut command, LIMIT)?;
             let first = format!("{}", libraries.canonicalize()?.display());
             if !outcome.output.lines().any(|line| line.starts_with(&first)) {
-                return Err(format!("{variable} does not begin with the folder:\n{}", outcome.output).into());
+                return Err(format!("the path does not begin with {first}:\n{}", outcome.output).into());
             }
-            sums_are_right(&outcome, &[])?;
+            sums_are_right(&outcome, &["cannot be preloaded"])?;
+        }
+        // No quoting helps against the loader's own splitting.
+        let spaces = self.scratch.path().join(ways[0].1);
+        let mut command = self.run(&["--print-env", "--preload", "--libraries"]);
+        let outcome = process::run(command.arg(&spaces), LIMIT)?;
+        contains(
+            &outcome.output,
+            &["LD_PRELOAD cannot hold a path with a space or a colon"],
+        )?;
+        if outcome.status.code() != Some(125) {
+            return Err(format!("{} instead of 125", outcome.ending()).into());
         }
         Ok("with and without --preload".into())
     }
