@@ -34,3 +34,46 @@ __kernel void poke(__global unsigned *where, unsigned value)
 {
     *where = value;
 }
+
+// Adds where the host says, aligned or not.
+__kernel void add_at(__global unsigned *where, unsigned value)
+{
+    __opencl_atomic_fetch_add((__global atomic_uint *)where, value, __ATOMIC_RELAXED, __OPENCL_MEMORY_SCOPE_DEVICE);
+}
+
+// What a failed assertion ends in: one work-item of the second work-group.
+__kernel void trap(__global unsigned *x)
+{
+    if (__builtin_amdgcn_workgroup_id_x() == 1 && __builtin_amdgcn_workitem_id_x() == 70) __builtin_trap();
+    x[__builtin_amdgcn_workitem_id_x()] = 1;
+}
+
+// Words that are no instruction.
+__kernel void illegal(__global unsigned *x)
+{
+    *x = 1;
+    __asm volatile(".long 0xffffffff");
+}
+
+// When the GPU's constant clock says that the kernel runs.
+__kernel void clock(__global ulong *first, __global ulong *last, unsigned rounds)
+{
+    ulong now = __builtin_amdgcn_s_memrealtime();
+    *first = now;
+    for (unsigned i = 0; i < rounds; i++) {
+        ulong next = __builtin_amdgcn_s_memrealtime();
+        if (next < now) __builtin_trap();
+        now = next;
+    }
+    *last = now;
+}
+
+// An array per work-item that does not fit into registers.
+__kernel void scratch(__global unsigned *out, unsigned n)
+{
+    volatile unsigned part[512];
+    unsigned item = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x(), sum = 0;
+    for (unsigned i = 0; i < 512; i++) part[i] = item * 3 + i;
+    for (unsigned i = 0; i < n; i++) sum += part[i * 7 % 512];
+    out[item] = sum;
+}

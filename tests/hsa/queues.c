@@ -146,15 +146,101 @@ static void rings_out_of_order(void)
     CHECK(hsa_queue_destroy(queue));
 }
 
-static void errors(void)
+// A hundred thousand packets of four producers; every thousandth counts itself.
+enum { PACKETS = 25000, COUNTED = 1000 };
+
+struct work {
+    hsa_queue_t *queue;
+    hsa_signal_t count;
+};
+
+static void *produce_many(void *data)
+{
+    struct work *work = data;
+    for (int i = 1; i <= PACKETS; i++) {
+        hsa_barrier_and_packet_t packet = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+        if (i % COUNTED == 0) packet.completion_signal = work->count;
+        submit(work->queue, &packet);
+    }
+    return NULL;
+}
+
+static void hundred_thousand(void)
+{
+    int error = 0;
+    struct work work = {queue_new(4096, &error), signal_new(4 * PACKETS / COUNTED)};
+    pthread_t thread[4];
+    for (int i = 0; i < 4; i++) pthread_create(&thread[i], NULL, produce_many, &work);
+    for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
+    hsa_signal_value_t left = hsa_signal_wait_scacquire(work.count, HSA_SIGNAL_CONDITION_LT, 1, UINT64_MAX, HSA_WAIT_STATE_BLOCKED);
+    EXPECT(left == 0, "all counted packets to complete once, %ld are left", (long)left);
+    for (int i = 0; i < 5000 && hsa_queue_load_read_index_scacquire(work.queue) < 4 * PACKETS; i++) usleep(1000);
+    EXPECT(hsa_queue_load_read_index_scacquire(work.queue) == 4 * PACKETS, "100000 packets to be consumed");
+    EXPECT(error == 0, "no queue error");
+    CHECK(hsa_queue_destroy(work.queue));
+    CHECK(hsa_signal_destroy(work.count));
+}
+
+// More queues than the card has slots for, all with work: each waits for the one before, the last one was filled first.
+static void more_than_slots(void)
+{
+    enum { QUEUES = 60 };
+    int error = 0;
+    hsa_queue_t *queue[QUEUES];
+    hsa_signal_t signal[QUEUES + 1];
+    for (int i = 0; i <= QUEUES; i++) signal[i] = signal_new(1);
+    for (int i = QUEUES - 1; i >= 0; i--) {
+        queue[i] = queue_new(64, &error);
+        hsa_barrier_and_packet_t packet = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+        packet.dep_signal[0] = signal[i];
+        packet.completion_signal = signal[i + 1];
+        submit(queue[i], &packet);
+    }
+    hsa_signal_store_screlease(signal[0], 0);
+    wait_for(signal[QUEUES], "a chain over 60 queues");
+    EXPECT(error == 0, "no queue error");
+    for (int i = 0; i < QUEUES; i++) CHECK(hsa_queue_destroy(queue[i]));
+    for (int i = 0; i <= QUEUES; i++) CHECK(hsa_signal_destroy(signal[i]));
+}
+
+// A bad packet: the queue's callback says what is wrong with it, once, and the queue does no more.
+static void bad_packet(const void *packet, hsa_status_t status, const char *what)
 {
     int error = 0;
     hsa_queue_t *queue = queue_new(64, &error);
-    uint32_t packet[16] = {packet_header(HSA_PACKET_TYPE_KERNEL_DISPATCH)}; // no dimensions, no kernel
+    hsa_signal_t done = signal_new(1);
+    hsa_barrier_and_packet_t good = barrier(HSA_PACKET_TYPE_BARRIER_AND);
+    good.completion_signal = done;
     submit(queue, packet);
-    for (int i = 0; i < 2000 && !__atomic_load_n(&error, __ATOMIC_ACQUIRE); i++) usleep(1000);
-    EXPECT(error == HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS, "the queue's callback to name bad dimensions, not %#x", error);
+    submit(queue, &good);
+    for (int i = 0; i < 5000 && !__atomic_load_n(&error, __ATOMIC_ACQUIRE); i++) usleep(1000);
+    EXPECT(error == (int)status, "the queue's callback to say %#x to %s, not %#x", status, what, error);
+    EXPECT(hsa_signal_load_scacquire(done) == 1, "nothing to happen after %s", what);
     CHECK(hsa_queue_destroy(queue));
+    CHECK(hsa_signal_destroy(done));
+}
+
+static void errors(void)
+{
+    hsa_kernel_dispatch_packet_t dispatch = {.header = packet_header(HSA_PACKET_TYPE_KERNEL_DISPATCH)};
+    bad_packet(&dispatch, HSA_STATUS_ERROR_INCOMPATIBLE_ARGUMENTS, "no dimensions");
+    dispatch.setup = 1;
+    dispatch.workgroup_size_x = dispatch.workgroup_size_y = dispatch.workgroup_size_z = 1;
+    dispatch.grid_size_x = dispatch.grid_size_y = dispatch.grid_size_z = 1;
+    bad_packet(&dispatch, HSA_STATUS_ERROR_INVALID_CODE_OBJECT, "no kernel");
+    dispatch.kernel_object = 4096;
+    dispatch.group_segment_size = 1 << 20;
+    bad_packet(&dispatch, HSA_STATUS_ERROR_INVALID_ALLOCATION, "too much LDS");
+    dispatch.group_segment_size = 0;
+    dispatch.workgroup_size_x = 2048;
+    bad_packet(&dispatch, HSA_STATUS_ERROR_INVALID_ARGUMENT, "a large work-group");
+    hsa_barrier_and_packet_t strange = barrier(9);
+    bad_packet(&strange, HSA_STATUS_ERROR_INVALID_PACKET_FORMAT, "a packet of type 9");
+    hsa_amd_barrier_value_packet_t vendor = {
+        .header = {.header = packet_header(HSA_PACKET_TYPE_VENDOR_SPECIFIC), .AmdFormat = 77},
+    };
+    bad_packet(&vendor, HSA_STATUS_ERROR_INVALID_PACKET_FORMAT, "a vendor packet of format 77");
+    hsa_queue_t *queue;
     // The device goes on.
     int other = 0;
     queue = queue_new(64, &other);
@@ -227,6 +313,8 @@ int main(void)
     barrier_or();
     barrier_value();
     producers();
+    hundred_thousand();
+    more_than_slots();
     errors();
     destruction();
     cooperative();

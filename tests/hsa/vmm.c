@@ -1,70 +1,10 @@
 // Virtual memory management (ROCr 6 and later; skipped before): reserve, create, map, access, and sharing a handle with
 // another process by a descriptor.
 #define _GNU_SOURCE
-#include "common.h"
-#include <dlfcn.h>
-#include <sys/socket.h>
+#include "vmem.h"
 #include <sys/wait.h>
 
-// Declared here because older headers lack them.
-typedef struct { uint64_t handle; } vmem_handle;
-typedef struct { int permissions; hsa_agent_t agent; } vmem_access;
-enum { PINNED = 1, READ_WRITE = 3 };
-
-static struct {
-    hsa_status_t (*address_reserve)(void **, size_t, uint64_t, uint64_t);
-    hsa_status_t (*address_free)(void *, size_t);
-    hsa_status_t (*handle_create)(hsa_amd_memory_pool_t, size_t, int, uint64_t, vmem_handle *);
-    hsa_status_t (*handle_release)(vmem_handle);
-    hsa_status_t (*map)(void *, size_t, size_t, vmem_handle, uint64_t);
-    hsa_status_t (*unmap)(void *, size_t);
-    hsa_status_t (*set_access)(void *, size_t, const vmem_access *, size_t);
-    hsa_status_t (*get_access)(void *, int *, hsa_agent_t);
-    hsa_status_t (*export_shareable_handle)(int *, vmem_handle, uint64_t);
-    hsa_status_t (*import_shareable_handle)(int, vmem_handle *);
-} vmem;
-
-static bool resolve(void)
-{
-    bool all = true;
-#define RESOLVE(name) all &= (*(void **)&vmem.name = dlsym(RTLD_DEFAULT, "hsa_amd_vmem_" #name)) != NULL
-    RESOLVE(address_reserve);
-    RESOLVE(address_free);
-    RESOLVE(handle_create);
-    RESOLVE(handle_release);
-    RESOLVE(map);
-    RESOLVE(unmap);
-    RESOLVE(set_access);
-    RESOLVE(get_access);
-    RESOLVE(export_shareable_handle);
-    RESOLVE(import_shareable_handle);
-    return all;
-}
-
 enum { SIZE = 4 << 20 };
-
-static void send_descriptor(int socket, int fd)
-{
-    char byte = 0;
-    union { struct cmsghdr header; char space[CMSG_SPACE(sizeof(int))]; } control = {0};
-    struct iovec data = {&byte, 1};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
-    EXPECT(sendmsg(socket, &message, 0) == 1, "a descriptor to be sent");
-}
-
-static int receive_descriptor(int socket)
-{
-    char byte;
-    int fd;
-    union { struct cmsghdr header; char space[CMSG_SPACE(sizeof(int))]; } control = {0};
-    struct iovec data = {&byte, 1};
-    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    EXPECT(recvmsg(socket, &message, 0) == 1, "a descriptor");
-    memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
-    return fd;
-}
 
 // Maps a handle at a fresh address with access for the GPU.
 static char *map(struct machine *m, vmem_handle handle)
@@ -87,7 +27,7 @@ static int child(int socket)
 {
     struct machine m = machine_start(1);
     vmem_handle handle;
-    resolve();
+    vmem_resolve();
     int fd = receive_descriptor(socket);
     CHECK(vmem.import_shareable_handle(fd, &handle));
     close(fd);
@@ -105,7 +45,7 @@ static int child(int socket)
 int main(int argc, char **argv)
 {
     if (argc > 1) return child(atoi(argv[1]));
-    if (!resolve()) {
+    if (!vmem_resolve()) {
         printf("vmm: skipped, this ROCr has no hsa_amd_vmem_*\n");
         return SKIPPED;
     }

@@ -5,8 +5,9 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,7 +24,7 @@ const SLOTS: i64 = 4096;
 pub struct Machine {
     folder: PathBuf,
     guardian: libc::pid_t,
-    pipe: Option<File>,
+    pipe: Option<UnixStream>,
 }
 
 impl Machine {
@@ -38,25 +39,24 @@ impl Machine {
         sweep(&parent);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = parent.join(format!("{PREFIX}{}-{number}-{purpose}", std::process::id()));
-        // The guardian exists before the folder does.
-        let mut ends = [0; 2];
-        // SAFETY: a place for two descriptors.
-        check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-        // SAFETY: fresh descriptors of ours.
-        let (reader, writer) = unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
+        let (ours, theirs) = UnixStream::pair()?;
         // SAFETY: the child runs our own code only, allocates at most (which glibc allows after a fork) and never returns.
         let guardian = unsafe { libc::fork() };
         if guardian == 0 {
-            drop(writer);
-            guard(reader, &folder);
+            drop(ours);
+            guard(theirs, &folder);
         }
         check(guardian)?;
-        drop(reader);
-        let machine = Self {
+        drop(theirs);
+        let mut machine = Self {
             folder,
             guardian,
-            pipe: Some(writer),
+            pipe: Some(ours),
         };
+        // The folder is made once the guardian is out of reach of signals to our group: a kill before that finds none.
+        if let Some(pipe) = &mut machine.pipe {
+            pipe.read_exact(&mut [0])?;
+        }
         fs::DirBuilder::new().mode(0o700).create(&machine.folder)?;
         Ok(machine)
     }
@@ -112,7 +112,7 @@ fn default_parent() -> PathBuf {
 }
 
 /// The guardian's life.
-fn guard(mut pipe: File, folder: &Path) -> ! {
+fn guard(mut pipe: UnixStream, folder: &Path) -> ! {
     // SAFETY: system calls without preconditions. A session of its own: signals to the launcher's group do not reach it. Only
     // the pipe stays open, or whoever reads the launcher's output would wait for us.
     unsafe {
@@ -127,6 +127,7 @@ fn guard(mut pipe: File, folder: &Path) -> ! {
             libc::signal(signal, libc::SIG_IGN);
         }
     }
+    let _ = pipe.write_all(&[1]);
     let (mut bytes, mut job) = ([0; 4], 0);
     while pipe.read_exact(&mut bytes).is_ok() {
         job = i32::from_le_bytes(bytes);

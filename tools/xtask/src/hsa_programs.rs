@@ -35,7 +35,7 @@ const PLAIN: Recipe = Recipe {
     argument: None,
 };
 
-const RECIPES: [Recipe; 10] = [
+const RECIPES: [Recipe; 15] = [
     Recipe {
         name: "queues",
         sdma: false,
@@ -46,6 +46,31 @@ const RECIPES: [Recipe; 10] = [
         ..PLAIN
     },
     Recipe {
+        name: "signals",
+        sdma: false,
+        ..PLAIN
+    },
+    Recipe {
+        name: "pools",
+        many: true,
+        ..PLAIN
+    },
+    Recipe {
+        name: "profiling",
+        code: true,
+        ..PLAIN
+    },
+    Recipe {
+        name: "svm",
+        code: true,
+        sdma: false,
+        ..PLAIN
+    },
+    Recipe {
+        name: "dmabuf",
+        ..PLAIN
+    },
+    Recipe {
         name: "kernels",
         code: true,
         ..PLAIN
@@ -53,6 +78,7 @@ const RECIPES: [Recipe; 10] = [
     Recipe {
         name: "faults",
         code: true,
+        gpus: 2,
         sdma: false,
         ..PLAIN
     },
@@ -211,6 +237,9 @@ impl Case {
         arguments
             .variables
             .push(format!("HSA_ENABLE_SDMA={}", u8::from(self.sdma)));
+        // A driver with shared virtual memory takes registered memory another way: both are run.
+        let svm = u8::from(self.bar == BarMode::Large);
+        arguments.variables.push(format!("VGPU_SVM={svm}"));
         let scratch = bench::Scratch::new("hsa")?;
         let outcome = process::run(
             &mut exec::command(&arguments, scratch.path())?,

@@ -245,7 +245,10 @@ impl Machine<'_> {
                     let wave = format!("wave {number} of work-group {:?}", group.id);
                     return Err(self.failed(slot.wave.pc, trouble, &wave));
                 }
-                Pause::NoInstruction(e) => return Err(self.no_instruction(slot.wave.pc, e)),
+                Pause::NoInstruction(e) => {
+                    let wave = format!("wave {number} of work-group {:?}", group.id);
+                    return Err(self.no_instruction(slot.wave.pc, e, &wave));
+                }
             }
         }
         // Waves that ended no longer count: the barrier opens when all the others have come.
@@ -311,24 +314,24 @@ impl Machine<'_> {
         }
     }
 
-    fn no_instruction(&self, pc: u64, error: FetchError) -> Stop {
+    fn no_instruction(&self, pc: u64, error: FetchError, wave: &str) -> Stop {
         let kernel = self.d.kernel_object;
         match error {
             FetchError::Fault(fault) => Stop::MemoryFault {
                 fault,
                 pc,
                 message: format!(
-                    "instruction fetch at {pc:#x}: {:?} (kernel object {kernel:#x})",
+                    "instruction fetch at {pc:#x}: {:?} ({wave}, kernel object {kernel:#x})",
                     fault.reason
                 ),
             },
             FetchError::Reserved(e) => Stop::IllegalInstruction {
                 pc,
-                message: format!("at {pc:#x}: {e} (kernel object {kernel:#x})"),
+                message: format!("at {pc:#x}: {e} ({wave}, kernel object {kernel:#x})"),
             },
             FetchError::Register(inst, why) => Stop::IllegalInstruction {
                 pc,
-                message: format!("`{inst}` at {pc:#x}: {why} (kernel object {kernel:#x})"),
+                message: format!("`{inst}` at {pc:#x}: {why} ({wave}, kernel object {kernel:#x})"),
             },
         }
     }

@@ -39,6 +39,7 @@ pub mod kfd {
     pub const GET_DMABUF_INFO: u8 = 0x1c;
     pub const IMPORT_DMABUF: u8 = 0x1d;
     pub const ALLOC_QUEUE_GWS: u8 = 0x1e;
+    pub const SVM: u8 = 0x20;
     pub const SET_XNACK_MODE: u8 = 0x21;
     pub const AVAILABLE_MEMORY: u8 = 0x23;
     pub const EXPORT_DMABUF: u8 = 0x24;
@@ -68,6 +69,24 @@ pub mod mem {
     pub const MMIO_REMAP: u32 = 1 << 4;
     pub const EXECUTABLE: u32 = 1 << 30;
     pub const WRITABLE: u32 = 1 << 31;
+}
+
+/// `KFD_IOCTL_SVM_*`.
+pub mod svm {
+    pub const OP_SET: u32 = 0;
+    pub const OP_GET: u32 = 1;
+    pub const PREFERRED_LOC: u32 = 0;
+    pub const PREFETCH_LOC: u32 = 1;
+    pub const ACCESS: u32 = 2;
+    pub const ACCESS_IN_PLACE: u32 = 3;
+    pub const NO_ACCESS: u32 = 4;
+    pub const SET_FLAGS: u32 = 5;
+    pub const CLR_FLAGS: u32 = 6;
+    pub const GRANULARITY: u32 = 7;
+    pub const FLAG_HOST_ACCESS: u32 = 1 << 0;
+    pub const FLAG_COHERENT: u32 = 1 << 1;
+    pub const FLAG_GPU_RO: u32 = 1 << 3;
+    pub const FLAG_GPU_EXEC: u32 = 1 << 4;
 }
 
 /// `KFD_IOC_QUEUE_TYPE_*`.
@@ -244,6 +263,10 @@ args! {
     ExportDmabuf(16) { handle: u64, flags: u32, dmabuf_fd: u32, }
     /// `kfd_ioctl_set_xnack_mode_args`
     SetXnackMode(4) { xnack_enabled: i32, }
+    /// `kfd_ioctl_svm_args`; `nattr` attributes follow, which the request's size counts
+    SvmArgs(24) { start_addr: u64, size: u64, op: u32, nattr: u32, }
+    /// `kfd_ioctl_svm_attribute`
+    SvmAttribute(8) { kind: u32, value: u32, }
     /// `kfd_ioctl_get_available_memory_args`
     AvailableMemory(16) { available: u64, gpu_id: u32, pad: u32, }
     /// `kfd_ioctl_runtime_enable_args`

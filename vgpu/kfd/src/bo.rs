@@ -133,7 +133,9 @@ impl Buffers {
             writable: buffer.flags & mem::WRITABLE != 0,
             executable: buffer.flags & mem::EXECUTABLE != 0,
             foreign: buffer.foreign,
+            user: matches!(buffer.backing, Backing::User(_)),
         };
+        process.svm.forget(process, buffer.va, buffer.size);
         if !gpu.vm.insert(buffer.va, mapping) {
             log::warn!(
                 "GPU {}: {:#x}+{:#x} overlaps another mapping",

@@ -55,6 +55,11 @@ pub const VARIABLES: &[Variable] = &[
         doc: "File prefix: each process that opens a GPU writes PREFIX<pid>.tsv, and PREFIX<pid>.kernels with a line per kernel, when its queues fall idle and at exit.",
     },
     Variable {
+        name: "VGPU_SVM",
+        default: "0",
+        doc: "1: the driver has shared virtual memory, as kernels from 5.14 on; ROCr 6.x then registers host memory at the host's own address. 0: it has not.",
+    },
+    Variable {
         name: "VGPU_TRACE",
         default: "none",
         doc: "What to write line by line: ioctl, packet, kernel or several with commas, and after a colon the file to append to (default: stderr).",
@@ -102,6 +107,8 @@ pub struct MachineConfig {
     pub bar: Bar,
     /// What connects the GPUs.
     pub link: Link,
+    /// The driver has shared virtual memory.
+    pub svm: bool,
 }
 
 /// The whole configuration of this process.
@@ -199,6 +206,11 @@ impl Config {
                 _ => None,
             },
         )?;
+        let svm = parse("VGPU_SVM", text("VGPU_SVM"), false, "0 or 1", |s| match s {
+            "0" => Some(false),
+            "1" => Some(true),
+            _ => None,
+        })?;
         let hostile_ulp = parse("VGPU_ULP", text("VGPU_ULP"), false, "exact or hostile", |s| match s {
             "exact" => Some(false),
             "hostile" => Some(true),
@@ -221,6 +233,7 @@ impl Config {
                 memory: memory / MEMORY_GRANULE * MEMORY_GRANULE,
                 bar,
                 link,
+                svm,
             },
             root: set("VGPU_ROOT").map_or_else(default_root, PathBuf::from),
             counters: set("VGPU_COUNTERS").map(PathBuf::from),
@@ -302,7 +315,8 @@ mod tests {
                 target: Target::Gfx90a,
                 memory: 64 << 30,
                 bar: Bar::Large,
-                link: Link::Xgmi
+                link: Link::Xgmi,
+                svm: false
             }
         );
         assert_eq!(config.counters, None);
@@ -336,6 +350,7 @@ mod tests {
             ("VGPU_MEMORY", "G"),
             ("VGPU_MEMORY", "1"),
             ("VGPU_BAR", "medium"),
+            ("VGPU_SVM", "yes"),
             ("VGPU_LINK", "nvlink"),
             ("VGPU_TRACE", "everything"),
         ] {

@@ -86,6 +86,7 @@ pub unsafe fn ioctl(out: &mut String, request: Request, argument: *const u8) {
         kfd::IMPORT_DMABUF => ImportDmabuf,
         kfd::ALLOC_QUEUE_GWS => AllocQueueGws,
         kfd::SET_XNACK_MODE => SetXnackMode,
+        kfd::SVM => SvmArgs,
         kfd::AVAILABLE_MEMORY => AvailableMemory,
         kfd::EXPORT_DMABUF => ExportDmabuf,
         kfd::RUNTIME_ENABLE => RuntimeEnable,
@@ -121,6 +122,29 @@ pub unsafe fn ioctl(out: &mut String, request: Request, argument: *const u8) {
             };
             let ids: Vec<u32> = events.iter().map(|event| event.event_id).collect();
             let _ = write!(out, " events={ids:?}");
+        }
+        kfd::SVM if request.size >= size_of::<abi::SvmArgs>() => {
+            let room = (request.size - size_of::<abi::SvmArgs>()) / size_of::<abi::SvmAttribute>();
+            // SAFETY: the attributes follow, within the request's size.
+            let attributes = unsafe {
+                let args = argument.cast::<abi::SvmArgs>();
+                let count = room.min(args.read_unaligned().nattr as usize);
+                array::<abi::SvmAttribute>(args.add(1) as u64, count, SHOWN)
+            };
+            for attribute in attributes {
+                const NAMES: [&str; 8] = [
+                    "preferred-loc",
+                    "prefetch-loc",
+                    "access",
+                    "access-in-place",
+                    "no-access",
+                    "set-flags",
+                    "clear-flags",
+                    "granularity",
+                ];
+                let name = NAMES.get(attribute.kind as usize).unwrap_or(&"?");
+                let _ = write!(out, " {name}:{:#x}", attribute.value);
+            }
         }
         _ => {}
     }

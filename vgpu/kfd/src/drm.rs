@@ -203,10 +203,12 @@ fn gem_va(process: &Process, node: usize, args: &abi::DrmGemVa) -> Answer {
                 writable: args.flags & va::WRITEABLE != 0,
                 executable: args.flags & va::EXECUTABLE != 0,
                 foreign: object.foreign,
+                user: false,
             };
             if args.operation == va::REPLACE {
                 vm.clear(args.va_address, args.map_size);
             }
+            process.svm.forget(process, args.va_address, args.map_size);
             if !vm.insert(args.va_address, mapping) {
                 return Err(libc::EINVAL);
             }

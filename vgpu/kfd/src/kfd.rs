@@ -129,6 +129,15 @@ pub unsafe fn ioctl(process: &'static Process, request: Request, argument: *mut 
                     _ => Err(libc::EPERM),
                 }
             }
+            kfd::SVM if process.config.machine.svm => {
+                let args: &mut abi::SvmArgs = view(request, argument)?;
+                let room = (request.size - size_of::<abi::SvmArgs>()) / size_of::<abi::SvmAttribute>();
+                if args.nattr as usize > room {
+                    return Err(libc::EINVAL);
+                }
+                let attributes = std::ptr::from_mut(args).add(1).cast();
+                process.svm.ioctl(process, args, attributes)
+            }
             kfd::AVAILABLE_MEMORY => {
                 let args: &mut abi::AvailableMemory = view(request, argument)?;
                 args.available = process.shared.available(gpu(process, args.gpu_id)?.index as usize);
@@ -405,7 +414,7 @@ fn ipc_import(process: &Process, args: &mut abi::IpcImport) -> Answer {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::config::{Bar, Config, MachineConfig};
     use cdna::{Target, memory::GpuMemory as _};
@@ -413,7 +422,7 @@ mod tests {
     const MEMORY: u64 = 64 << 20;
 
     /// A machine of its own with two GPUs.
-    fn machine(name: &str) -> &'static Process {
+    pub fn machine(name: &str) -> &'static Process {
         let root = std::env::temp_dir().join(format!("vgpu-kfd-{}-{name}", os::pid()));
         let machine = MachineConfig {
             gpus: 2,
@@ -421,6 +430,7 @@ mod tests {
             memory: MEMORY,
             bar: Bar::Large,
             link: crate::config::Link::Xgmi,
+            svm: true,
         };
         Box::leak(Box::new(
             Process::new(
@@ -437,7 +447,7 @@ mod tests {
         ))
     }
 
-    fn done(process: &Process) {
+    pub fn done(process: &Process) {
         std::fs::remove_dir_all(process.shared.root()).unwrap();
     }
 

@@ -39,6 +39,7 @@ mod sdma;
 mod shared;
 mod signal;
 mod sink;
+mod svm;
 mod sysfs;
 mod tables;
 mod trace;

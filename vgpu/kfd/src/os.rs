@@ -142,6 +142,23 @@ pub fn map_shared(fd: &impl AsRawFd, len: usize, offset: u64) -> io::Result<*mut
     }
 }
 
+/// Whether the whole range, which starts on a page, is mapped in this process.
+pub fn is_mapped(start: u64, len: u64) -> bool {
+    // SAFETY: MS_ASYNC writes nothing and touches nothing; the kernel only says whether all of it is mapped.
+    unsafe {
+        raw(
+            libc::SYS_msync,
+            [start as usize, len as usize, libc::MS_ASYNC as usize, 0, 0, 0],
+        ) == 0
+    }
+}
+
+/// Whether the pages that the range touches are mapped in this process.
+pub fn is_mapped_around(start: usize, len: usize) -> bool {
+    let first = start / 4096 * 4096;
+    is_mapped(first as u64, (start + len - first) as u64)
+}
+
 /// Gives a file's range back to the file system; it reads as zeros afterwards.
 pub fn punch_hole(fd: &impl AsRawFd, offset: u64, len: u64) {
     // SAFETY: no pointers. A file system without holes keeps the bytes, which costs space and nothing else.

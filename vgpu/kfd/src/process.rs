@@ -21,7 +21,9 @@ use crate::{
     os,
     queue::{Bell, Queues},
     shared::Shared,
-    sink, sysfs,
+    sink,
+    svm::Svm,
+    sysfs,
     trace::Trace,
     vm::AddressSpace,
 };
@@ -100,6 +102,8 @@ pub struct Process {
     pub queues: Queues,
     /// What idle queue threads sleep on.
     pub bell: Bell,
+    /// Ranges of shared virtual memory.
+    pub svm: Svm,
     /// Counters.
     pub counters: Counters,
     /// Trace.
@@ -227,6 +231,7 @@ impl Process {
             events: Events::default(),
             queues: Queues::default(),
             bell: Bell::default(),
+            svm: Svm::default(),
             counters,
             trace,
             names: KernelNames::default(),

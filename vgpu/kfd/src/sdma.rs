@@ -564,6 +564,7 @@ mod tests {
             writable: true,
             executable: false,
             foreign: false,
+            user: false,
         };
         assert!(vm.insert(0x10000, mapping));
         (vm, bytes)

@@ -65,8 +65,9 @@ struct State {
     gpus: u32,
     target: u32,
     memory: u64,
-    small_bar: u32,
-    pcie: u32,
+    /// Small BAR, PCIe, SVM: bits 0, 1, 2.
+    modes: u32,
+    pad: u32,
     mutex: libc::pthread_mutex_t,
     slots: [Slot; SLOTS],
     tables: Tables,
@@ -146,16 +147,10 @@ impl Shared {
         let current = unsafe { &*state };
         let alive = locked_by_other(&file, 0, SLOTS);
         if alive && current.magic.load(Ordering::Acquire) == MAGIC {
-            let running = (
-                current.gpus,
-                current.target,
-                current.memory,
-                current.small_bar,
-                current.pcie,
-            );
+            let running = (current.gpus, current.target, current.memory, current.modes);
             if running != describe(config) {
                 return Err(io::Error::other(format!(
-                    "another process uses {} with other GPUs (count, arch, memory, small BAR, PCIe = {running:?})",
+                    "another process uses {} with other GPUs (count, arch, memory, modes = {running:?})",
                     root.display()
                 )));
             }
@@ -455,13 +450,14 @@ fn warn_if_small(root: &Path) {
     }
 }
 
-fn describe(config: &MachineConfig) -> (u32, u32, u64, u32, u32) {
+fn describe(config: &MachineConfig) -> (u32, u32, u64, u32) {
     let target = match config.target {
         cdna::Target::Gfx90a => 0x90a,
         cdna::Target::Gfx942 => 0x942,
     };
-    let (small, pcie) = (config.bar == Bar::Small, config.link == Link::Pcie);
-    (config.gpus, target, config.memory, small.into(), pcie.into())
+    let modes = [config.bar == Bar::Small, config.link == Link::Pcie, config.svm];
+    let modes = (0..).zip(modes).map(|(bit, on)| u32::from(on) << bit).sum();
+    (config.gpus, target, config.memory, modes)
 }
 
 /// Makes a fresh state.
@@ -475,7 +471,7 @@ unsafe fn initialise(state: *mut State, config: &MachineConfig, layout: HeapLayo
     for slot in &mut state.slots {
         slot.pid.store(0, Ordering::Relaxed);
     }
-    (state.gpus, state.target, state.memory, state.small_bar, state.pcie) = describe(config);
+    (state.gpus, state.target, state.memory, state.modes) = describe(config);
     // SAFETY: the attributes live on this stack, and the mutex in memory that nobody else uses yet.
     let made = unsafe {
         let mut attributes: libc::pthread_mutexattr_t = std::mem::zeroed();
@@ -590,6 +586,7 @@ mod tests {
         memory: 64 << 20,
         bar: Bar::Large,
         link: Link::Xgmi,
+        svm: true,
     };
 
     fn machine(name: &str) -> Shared {

@@ -225,7 +225,7 @@ fn cpu_properties(links: u32) -> String {
     ])
 }
 
-/// `capability`: doorbell type 2 (64-bit AQL doorbells), ECC on SRAM; no debug trap, no SVM, no XNACK.
+/// `capability`: doorbell type 2 (64-bit AQL doorbells), ECC on SRAM; no debug trap, no XNACK. SVM is a matter of configuration.
 const CAPABILITY: u64 = 2 << 12 // DoorbellType
     | 1 << 3 // QueueSizePowerOfTwo
     | 1 << 4 // QueueSize32bit
@@ -276,7 +276,7 @@ fn gpu_properties(gpu: u32, config: &MachineConfig, product: &Product) -> String
         ("max_engine_clk_fcompute", product.engine_clock.into()),
         ("local_mem_size", 0),
         ("fw_version", 71),
-        ("capability", CAPABILITY),
+        ("capability", CAPABILITY | u64::from(config.svm) << 27), // SVMAPISupported
         ("debug_prop", 1495),
         ("sdma_fw_version", 8),
         ("unique_id", 0x7667_7075_0000_0000 | u64::from(gpu + 1)),
@@ -423,6 +423,7 @@ mod tests {
                 memory: 1 << 30,
                 bar,
                 link,
+                svm: true,
             };
             let root = tree(&config, &format!("{bar:?}-{link:?}"));
             for node in 0..5 {

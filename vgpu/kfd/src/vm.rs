@@ -10,6 +10,11 @@ use std::{
 
 use cdna::memory::{Access, Fault, FaultReason, GpuMemory, Region};
 
+use crate::os;
+
+/// Pages of the host.
+const PAGE: usize = 4096;
+
 /// A mapped run of GPU virtual addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
@@ -23,6 +28,8 @@ pub struct Mapping {
     pub executable: bool,
     /// Imported from another process.
     pub foreign: bool,
+    /// The program's own memory, which it may unmap at any time: looked at before each use.
+    pub user: bool,
 }
 
 impl Mapping {
@@ -35,6 +42,7 @@ impl Mapping {
             writable: true,
             executable: true,
             foreign: false,
+            user: false,
         }
     }
 }
@@ -86,12 +94,22 @@ impl AddressSpace {
 
     /// Removes whatever lies in the range, cutting mappings at its ends (`AMDGPU_VA_OP_CLEAR`).
     pub fn clear(&self, va: u64, size: u64) {
+        self.remove_if(va, size, |_, _| true);
+    }
+
+    /// The same for the program's own memory at its own addresses (SVM) only; buffers stay.
+    pub fn clear_user(&self, va: u64, size: u64) {
+        self.remove_if(va, size, |start, mapping| mapping.user && mapping.host as u64 == start);
+    }
+
+    fn remove_if(&self, va: u64, size: u64, wanted: impl Fn(u64, &Mapping) -> bool) {
         let end = va.saturating_add(size);
         let mut mappings = self.mappings.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         let hit: Vec<(u64, Mapping)> = mappings
             .range(..end)
             .rev()
             .take_while(|(start, mapping)| *start + mapping.size > va)
+            .filter(|(start, mapping)| wanted(**start, mapping))
             .map(|(start, mapping)| (*start, *mapping))
             .collect();
         for (start, mapping) in hit {
@@ -186,11 +204,24 @@ impl GpuMemory for AddressSpace {
     fn region(&self, va: u64) -> Option<Region> {
         let mappings = self.mappings.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (start, mapping) = mappings.range(..=va).next_back()?;
-        let end = start + mapping.size;
-        (va < end).then_some(Region {
-            start: *start,
+        let (mut start, mut end, mut host) = (*start, start + mapping.size, mapping.host);
+        if va >= end {
+            return None;
+        }
+        if mapping.user && !os::is_mapped_around(host, mapping.size as usize) {
+            // Part of it is gone. The card would have been told; here the page at hand is looked at.
+            let page = ((va - start) as usize + host % PAGE) / PAGE * PAGE;
+            let skip = page.saturating_sub(host % PAGE);
+            let len = (page + PAGE - host % PAGE - skip).min(mapping.size as usize - skip);
+            if !os::is_mapped_around(host + skip, len) {
+                return None;
+            }
+            (start, end, host) = (start + skip as u64, start + (skip + len) as u64, host + skip);
+        }
+        Some(Region {
+            start,
             end,
-            host: mapping.host as *mut u8,
+            host: host as *mut u8,
             writable: mapping.writable,
             executable: mapping.executable,
             foreign: mapping.foreign,
@@ -213,6 +244,7 @@ mod tests {
             writable,
             executable: false,
             foreign: false,
+            user: false,
         }
     }
 
@@ -280,6 +312,49 @@ mod tests {
         assert!(vm.remove(0x1000).is_some());
         assert_ne!(vm.generation(), before);
         assert!(vm.region(0x1000).is_none());
+    }
+
+    #[test]
+    fn memory_that_the_program_has_unmapped_is_not_present() {
+        let vm = AddressSpace::default();
+        // SAFETY: a mapping of our own, of which the middle page goes.
+        let host = unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let host = libc::mmap(
+                std::ptr::null_mut(),
+                3 * PAGE,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags,
+                -1,
+                0,
+            );
+            assert_ne!(host, libc::MAP_FAILED);
+            host as usize
+        };
+        // Registered from within its first page to within its last one.
+        let (offset, size) = (100, 2 * PAGE as u64);
+        let mapping = Mapping {
+            user: true,
+            ..Mapping::of(host + offset, size)
+        };
+        assert!(vm.insert(0x10_0064, mapping));
+        let whole = vm.region(0x10_0064).unwrap();
+        assert_eq!((whole.start, whole.end), (0x10_0064, 0x10_0064 + size));
+        // SAFETY: our own page.
+        unsafe { libc::munmap((host + PAGE) as *mut libc::c_void, PAGE) };
+        let first = vm.region(0x10_0065).unwrap();
+        assert_eq!(
+            (first.start, first.end, first.host as usize),
+            (0x10_0064, 0x10_1000, host + offset)
+        );
+        assert!(vm.region(0x10_1000).is_none() && vm.region(0x10_1fff).is_none());
+        let last = vm.region(0x10_2000).unwrap();
+        assert_eq!(
+            (last.start, last.end, last.host as usize),
+            (0x10_2000, 0x10_2064, host + 2 * PAGE)
+        );
+        // SAFETY: our own pages.
+        unsafe { libc::munmap(host as *mut libc::c_void, 3 * PAGE) };
     }
 
     #[test]

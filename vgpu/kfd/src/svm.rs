@@ -1,0 +1,376 @@
+//! Shared virtual memory: ranges of the process's own memory that GPUs reach at the host's addresses.
+//!
+//! As on an MI200 without XNACK: a range is mapped when a GPU is given access, and no access is ever retried. Where pages
+//! are (`PREFERRED_LOC`, `PREFETCH_LOC`) is remembered and answered, but they stay in host memory: programs cannot tell.
+//! The driver forgets a range when its memory is unmapped. Here nobody tells: a GPU that uses such memory faults, as there,
+//! and a range is forgotten when a buffer takes its place.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{
+    abi::{SvmArgs, SvmAttribute, svm},
+    os,
+    process::{Gpu, Process},
+    vm::Mapping,
+};
+
+type Errno = i32;
+
+const PAGE: u64 = 4096;
+/// `KFD_IOCTL_SVM_LOCATION_UNDEFINED`
+const UNDEFINED: u32 = u32::MAX;
+/// The driver's default: migrations of 2 MiB.
+const GRANULARITY: u32 = 9;
+/// Attributes of one call.
+const MOST_ATTRIBUTES: u32 = 1 << 10;
+
+/// What is known of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Attributes {
+    preferred: u32,
+    prefetch: u32,
+    flags: u32,
+    granularity: u32,
+    /// Bit i: GPU i may access it, wherever the pages are.
+    access: u32,
+    /// Bit i: GPU i may access it, and pages do not move for it.
+    in_place: u32,
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        Self {
+            preferred: UNDEFINED,
+            prefetch: UNDEFINED,
+            flags: svm::FLAG_HOST_ACCESS | svm::FLAG_COHERENT,
+            granularity: GRANULARITY,
+            access: 0,
+            in_place: 0,
+        }
+    }
+}
+
+/// The ranges of a process: each from its key to its end.
+#[derive(Debug, Default)]
+pub struct Svm {
+    ranges: Mutex<BTreeMap<u64, (u64, Attributes)>>,
+}
+
+type Ranges<'a> = MutexGuard<'a, BTreeMap<u64, (u64, Attributes)>>;
+
+/// Cuts the range that `at` lies in.
+fn cut(ranges: &mut Ranges<'_>, at: u64) {
+    if let Some((start, (end, attributes))) = ranges.range(..at).next_back().map(|(start, range)| (*start, *range))
+        && end > at
+    {
+        ranges.insert(start, (at, attributes));
+        ranges.insert(at, (end, attributes));
+    }
+}
+
+/// Makes ranges cover `start..end` exactly, new ones with the defaults.
+fn cover(ranges: &mut Ranges<'_>, start: u64, end: u64) {
+    cut(ranges, start);
+    cut(ranges, end);
+    let mut at = start;
+    while at < end {
+        at = match ranges.range(at..end).next().map(|(start, range)| (*start, range.0)) {
+            Some((next, end)) if next == at => end,
+            found => {
+                let until = found.map_or(end, |(next, _)| next);
+                ranges.insert(at, (until, Attributes::default()));
+                until
+            }
+        };
+    }
+}
+
+impl Svm {
+    fn ranges(&self) -> Ranges<'_> {
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `SVM`: sets or asks for attributes of a range.
+    ///
+    /// # Errors
+    /// `EINVAL` for what the driver refuses, `EFAULT` where the process has no memory, `EADDRINUSE` where a buffer is mapped.
+    ///
+    /// # Safety
+    /// `attributes` is valid for `args.nattr` entries.
+    pub unsafe fn ioctl(&self, process: &Process, args: &SvmArgs, attributes: *mut SvmAttribute) -> Result<(), Errno> {
+        let (start, size) = (args.start_addr, args.size);
+        let end = start.checked_add(size).ok_or(libc::EINVAL)?;
+        if size == 0 || !(start | size).is_multiple_of(PAGE) || args.nattr > MOST_ATTRIBUTES {
+            return Err(libc::EINVAL);
+        }
+        // SAFETY: the caller's promise; the array is the calling thread's until the ioctl returns.
+        let attributes = unsafe {
+            match args.nattr {
+                0 => &mut [][..],
+                n => std::slice::from_raw_parts_mut(attributes, n as usize),
+            }
+        };
+        if !os::is_mapped(start, size) {
+            return Err(libc::EFAULT);
+        }
+        match args.op {
+            svm::OP_SET => self.set(process, start, end, attributes),
+            svm::OP_GET => self.get(process, start, end, attributes),
+            _ => Err(libc::EINVAL),
+        }
+    }
+
+    /// Forgets what was known of a range: its memory is gone, a buffer is mapped there now.
+    pub fn forget(&self, process: &Process, start: u64, size: u64) {
+        let end = start.saturating_add(size);
+        let mut ranges = self.ranges();
+        if ranges
+            .range(..end)
+            .next_back()
+            .is_none_or(|(_, range)| range.0 <= start)
+        {
+            return;
+        }
+        cut(&mut ranges, start);
+        cut(&mut ranges, end);
+        let gone: Vec<u64> = ranges.range(start..end).map(|(start, _)| *start).collect();
+        for key in gone {
+            if let Some((end, _)) = ranges.remove(&key) {
+                process.gpus.iter().for_each(|gpu| gpu.vm.clear_user(key, end - key));
+            }
+        }
+    }
+
+    fn set(&self, process: &Process, start: u64, end: u64, attributes: &[SvmAttribute]) -> Result<(), Errno> {
+        // All is checked before anything changes.
+        for attribute in attributes {
+            match attribute.kind {
+                svm::PREFERRED_LOC | svm::PREFETCH_LOC => {
+                    if attribute.value != 0 && attribute.value != UNDEFINED {
+                        gpu(process, attribute.value)?;
+                    }
+                    if attribute.kind == svm::PREFETCH_LOC && attribute.value == UNDEFINED {
+                        return Err(libc::EINVAL);
+                    }
+                }
+                svm::ACCESS | svm::ACCESS_IN_PLACE | svm::NO_ACCESS => drop(gpu(process, attribute.value)?),
+                svm::SET_FLAGS | svm::CLR_FLAGS | svm::GRANULARITY => {}
+                _ => return Err(libc::EINVAL),
+            }
+        }
+        let mut ranges = self.ranges();
+        cover(&mut ranges, start, end);
+        for (start, (end, known)) in ranges.range_mut(start..end) {
+            for attribute in attributes {
+                apply(process, known, attribute);
+            }
+            for gpu in &process.gpus {
+                map(gpu, *start, *end, known)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&self, process: &Process, start: u64, end: u64, wanted: &mut [SvmAttribute]) -> Result<(), Errno> {
+        let mut ranges = self.ranges();
+        cut(&mut ranges, start);
+        cut(&mut ranges, end);
+        let mut known: Vec<Attributes> = ranges.range(start..end).map(|(_, range)| range.1).collect();
+        let covered: u64 = ranges.range(start..end).map(|(from, range)| range.0 - from).sum();
+        if covered < end - start {
+            known.push(Attributes::default());
+        }
+        // One answer for all: where they differ, the location is undefined.
+        let same = |of: fn(&Attributes) -> u32| {
+            let first = of(&known[0]);
+            if known.iter().all(|a| of(a) == first) {
+                first
+            } else {
+                UNDEFINED
+            }
+        };
+        for attribute in wanted {
+            match attribute.kind {
+                svm::PREFERRED_LOC => attribute.value = same(|a| a.preferred),
+                svm::PREFETCH_LOC => attribute.value = same(|a| a.prefetch),
+                svm::ACCESS => {
+                    let bit = 1 << gpu(process, attribute.value)?.index;
+                    attribute.kind = if known.iter().all(|a| a.in_place & bit != 0) {
+                        svm::ACCESS_IN_PLACE
+                    } else if known.iter().all(|a| (a.access | a.in_place) & bit != 0) {
+                        svm::ACCESS
+                    } else {
+                        svm::NO_ACCESS
+                    };
+                }
+                svm::SET_FLAGS => attribute.value = known.iter().fold(u32::MAX, |all, a| all & a.flags),
+                svm::CLR_FLAGS => attribute.value = known.iter().fold(u32::MAX, |all, a| all & !a.flags),
+                svm::GRANULARITY => attribute.value = known.iter().map(|a| a.granularity).min().unwrap_or(GRANULARITY),
+                _ => return Err(libc::EINVAL),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn gpu(process: &Process, id: u32) -> Result<&Gpu, Errno> {
+    process.gpu_by_id(id).ok_or(libc::EINVAL)
+}
+
+fn apply(process: &Process, known: &mut Attributes, attribute: &SvmAttribute) {
+    let bit = process.gpu_by_id(attribute.value).map_or(0, |gpu| 1 << gpu.index);
+    match attribute.kind {
+        svm::PREFERRED_LOC => known.preferred = attribute.value,
+        svm::PREFETCH_LOC => known.prefetch = attribute.value,
+        svm::ACCESS => (known.access, known.in_place) = (known.access | bit, known.in_place & !bit),
+        svm::ACCESS_IN_PLACE => (known.access, known.in_place) = (known.access & !bit, known.in_place | bit),
+        svm::NO_ACCESS => (known.access, known.in_place) = (known.access & !bit, known.in_place & !bit),
+        svm::SET_FLAGS => known.flags |= attribute.value,
+        svm::CLR_FLAGS => known.flags &= !attribute.value,
+        _ => known.granularity = attribute.value.min(63),
+    }
+}
+
+/// Brings a GPU's page table in line with a range's attributes.
+fn map(gpu: &Gpu, start: u64, end: u64, known: &Attributes) -> Result<(), Errno> {
+    gpu.vm.clear_user(start, end - start);
+    if (known.access | known.in_place) >> gpu.index & 1 == 0 {
+        return Ok(());
+    }
+    let mapping = Mapping {
+        size: end - start,
+        host: start as usize,
+        writable: known.flags & svm::FLAG_GPU_RO == 0,
+        executable: known.flags & svm::FLAG_GPU_EXEC != 0,
+        foreign: false,
+        user: true,
+    };
+    if gpu.vm.insert(start, mapping) {
+        Ok(())
+    } else {
+        Err(libc::EADDRINUSE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cdna::memory::GpuMemory as _;
+
+    use super::*;
+    use crate::kfd::tests::{done, machine};
+
+    /// Pages of the test's own.
+    fn pages(count: u64) -> u64 {
+        let (prot, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: a fresh mapping, left to the end of the test program.
+        let address = unsafe { libc::mmap(std::ptr::null_mut(), (count * PAGE) as usize, prot, flags, -1, 0) };
+        assert_ne!(address, libc::MAP_FAILED);
+        address as u64
+    }
+
+    fn call(process: &Process, op: u32, start: u64, size: u64, pairs: &mut [(u32, u32)]) -> Result<(), Errno> {
+        let mut attributes: Vec<SvmAttribute> = pairs
+            .iter()
+            .map(|(kind, value)| SvmAttribute {
+                kind: *kind,
+                value: *value,
+            })
+            .collect();
+        let args = SvmArgs {
+            start_addr: start,
+            size,
+            op,
+            nattr: attributes.len() as u32,
+        };
+        // SAFETY: as many attributes as announced.
+        let answer = unsafe { process.svm.ioctl(process, &args, attributes.as_mut_ptr()) };
+        for (pair, attribute) in pairs.iter_mut().zip(attributes) {
+            *pair = (attribute.kind, attribute.value);
+        }
+        answer
+    }
+
+    #[test]
+    fn access_maps_and_its_end_unmaps() {
+        let process = machine("svm-access");
+        let (a, b) = (process.gpus[0].id, process.gpus[1].id);
+        let start = pages(8);
+        let size = 8 * PAGE;
+        call(process, svm::OP_SET, start, size, &mut [(svm::ACCESS_IN_PLACE, a)]).unwrap();
+        assert_eq!(process.gpus[0].vm.region(start).map(|r| r.host as u64), Some(start));
+        assert!(process.gpus[1].vm.region(start).is_none());
+        // Read-only in the middle, for the other GPU too.
+        let (middle, len) = (start + 2 * PAGE, 2 * PAGE);
+        let mut set = [(svm::ACCESS, b), (svm::SET_FLAGS, svm::FLAG_GPU_RO)];
+        call(process, svm::OP_SET, middle, len, &mut set).unwrap();
+        for gpu in &process.gpus {
+            assert!(!gpu.vm.region(middle).unwrap().writable);
+        }
+        assert!(process.gpus[0].vm.region(start).unwrap().writable);
+        assert!(process.gpus[0].vm.region(middle + len).unwrap().writable);
+        let mut whole = [
+            (svm::ACCESS, a),
+            (svm::ACCESS, b),
+            (svm::SET_FLAGS, 0),
+            (svm::CLR_FLAGS, 0),
+        ];
+        call(process, svm::OP_GET, start, size, &mut whole).unwrap();
+        assert_eq!((whole[0].0, whole[1].0), (svm::ACCESS_IN_PLACE, svm::NO_ACCESS));
+        assert_eq!(whole[2].1 & svm::FLAG_GPU_RO, 0);
+        assert_eq!(whole[3].1 & svm::FLAG_GPU_RO, 0, "it differs");
+        call(process, svm::OP_SET, start, size, &mut [(svm::NO_ACCESS, a)]).unwrap();
+        assert!(process.gpus[0].vm.region(start).is_none() && process.gpus[0].vm.region(middle).is_none());
+        assert!(process.gpus[1].vm.region(middle).is_some());
+        process.svm.forget(process, middle, PAGE);
+        assert!(process.gpus[1].vm.region(middle).is_none() && process.gpus[1].vm.region(middle + PAGE).is_some());
+        done(process);
+    }
+
+    #[test]
+    fn unknown_memory_has_the_defaults() {
+        let process = machine("svm-defaults");
+        let start = pages(2);
+        let mut get = [
+            (svm::PREFERRED_LOC, 7),
+            (svm::PREFETCH_LOC, 7),
+            (svm::GRANULARITY, 0),
+            (svm::ACCESS, process.gpus[0].id),
+        ];
+        call(process, svm::OP_GET, start, 2 * PAGE, &mut get).unwrap();
+        assert_eq!(get.map(|pair| pair.1)[..3], [UNDEFINED, UNDEFINED, GRANULARITY]);
+        assert_eq!(get[3].0, svm::NO_ACCESS);
+        let gpu = process.gpus[0].id;
+        call(process, svm::OP_SET, start, PAGE, &mut [(svm::PREFETCH_LOC, gpu)]).unwrap();
+        let mut get = [(svm::PREFETCH_LOC, 0)];
+        call(process, svm::OP_GET, start, PAGE, &mut get).unwrap();
+        assert_eq!(get[0].1, gpu);
+        call(process, svm::OP_GET, start, 2 * PAGE, &mut get).unwrap();
+        assert_eq!(get[0].1, UNDEFINED, "the pages differ");
+        done(process);
+    }
+
+    #[test]
+    fn what_the_driver_refuses() {
+        let process = machine("svm-refusals");
+        let start = pages(1);
+        let gpu = process.gpus[0].id;
+        let refused = |start, size, pair: (u32, u32)| call(process, svm::OP_SET, start, size, &mut [pair]).err();
+        assert_eq!(refused(start, 0, (svm::ACCESS, gpu)), Some(libc::EINVAL));
+        assert_eq!(refused(start + 1, PAGE, (svm::ACCESS, gpu)), Some(libc::EINVAL));
+        assert_eq!(refused(start, PAGE, (svm::ACCESS, 1)), Some(libc::EINVAL));
+        assert_eq!(refused(start, PAGE, (99, 0)), Some(libc::EINVAL));
+        assert_eq!(refused(start, 1 << 46, (svm::ACCESS, gpu)), Some(libc::EFAULT));
+        assert_eq!(
+            refused(start, u64::MAX / PAGE * PAGE, (svm::ACCESS, gpu)),
+            Some(libc::EINVAL)
+        );
+        assert!(process.gpus[0].vm.region(start).is_none());
+        done(process);
+    }
+}
