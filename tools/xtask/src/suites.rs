@@ -342,12 +342,13 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 8] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 9] = [
     ("kernel_features", None),
     ("language", None),
     ("host_calls", None),
     ("thread_stress", None),
     ("ipc_visibility", None),
+    ("known_issues", None),
     ("stream_ordered_memory", None),
     ("stream_order", None),
     // All streams share one hardware queue.
