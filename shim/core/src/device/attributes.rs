@@ -143,15 +143,15 @@ attributes! {
     99 HOST_REGISTER_SUPPORTED = Is(1), "ROCr pins host memory";
     100 PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = Is(0), "XNACK is off";
     101 DIRECT_MANAGED_MEM_ACCESS_FROM_HOST = Is(0), "CUDA means managed memory that resides on the device; ours never does";
-    102 VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = Is(0), "the calls are refused so far";
-    103 HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = Is(0), "as above";
+    102 VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = Of(|_| virtual_memory()), "ROCr's, from 6.0 on and where the kernel driver has it";
+    103 HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = Of(|_| virtual_memory()), "as above";
     104 HANDLE_TYPE_WIN32_HANDLE_SUPPORTED = Is(0), "Windows only";
     105 HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED = Is(0), "Windows only";
     106 MAX_BLOCKS_PER_MULTIPROCESSOR = Is(32), "capability 8.0's; a compute unit holds 32 waves";
     107 GENERIC_COMPRESSION_SUPPORTED = Is(0), "no compressible memory";
     108 MAX_PERSISTING_L2_CACHE_SIZE = Is(0), "no part of L2 can be set aside";
     109 MAX_ACCESS_POLICY_WINDOW_SIZE = Is(0), "as above";
-    110 GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED = Is(0), "no VMM";
+    110 GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED = Is(0), "ROCr does not know mapped memory when network cards ask it";
     111 RESERVED_SHARED_MEMORY_PER_BLOCK = Is(0), "kernels get all of the LDS";
     112 SPARSE_CUDA_ARRAY_SUPPORTED = Is(0), "no arrays";
     113 READ_ONLY_HOST_REGISTER_SUPPORTED = Is(0), "the kernel driver pins for writing";
@@ -182,9 +182,13 @@ attributes! {
     138 VULKAN_CIG_SUPPORTED = Is(0), "no graphics interop";
     139 GPU_PCI_DEVICE_ID = Of(|device| (device.agent.chip_id << 16 | super::pci::AMD) as i32), "device and vendor, as NVIDIA packs them";
     140 GPU_PCI_SUBSYSTEM_ID = Is(0), "ROCr does not say";
-    141 HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = Is(0), "no VMM";
+    141 HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = Is(0), "ROCr makes memory without an address on GPUs only";
     142 HOST_NUMA_MEMORY_POOLS_SUPPORTED = Is(0), "pools are a GPU's";
     143 HOST_NUMA_MULTINODE_IPC_SUPPORTED = Is(0), "no pools on the host";
+}
+
+fn virtual_memory() -> i32 {
+    i32::from(crate::memory::vmm::is_supported())
 }
 
 fn int(value: u32) -> i32 {

@@ -2,7 +2,7 @@
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use super::{Kind, lookup};
+use super::{Kind, lookup, vmm};
 use crate::abi::{Error, Result};
 use crate::hsa;
 
@@ -20,7 +20,14 @@ pub fn export(address: u64, size: usize) -> Result<OwnedFd> {
     if size as u64 > room {
         return Err(Error::INVALID_VALUE);
     }
-    // ROCr crashes on memory of other processes and does not export host memory.
+    // Recorded; ROCr does not export it, either.
+    if !entry.kind.is_device() {
+        return Err(Error::INVALID_VALUE);
+    }
+    if entry.kind == Kind::Mapping {
+        return vmm::export_mapped(address);
+    }
+    // ROCr crashes on memory of other processes; memory of pools begins somewhere in its block.
     if entry.kind != Kind::Device || !hsa::get()?.dma_buf {
         return Err(Error::NOT_SUPPORTED);
     }

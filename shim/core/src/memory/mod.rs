@@ -14,6 +14,7 @@ pub mod pointer;
 pub mod pool;
 pub mod registry;
 pub mod rights;
+pub mod vmm;
 
 use core::ptr::NonNull;
 use std::sync::Arc;

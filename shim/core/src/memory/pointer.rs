@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use super::rights::Rights;
-use super::{Entry, Kind, MAPPING_GRANULE, lookup, pool};
+use super::{Entry, Kind, MAPPING_GRANULE, lookup, pool, vmm};
 use crate::abi::{CUpointer_attribute, Error, Result};
 use crate::device::{context, peer};
 
@@ -83,6 +83,10 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
     let device = entry.kind.is_device() || managed;
     let own = entry.kind == Kind::Device;
     let owned = entry.kind != Kind::Pool && !entry.kind.is_mapping();
+    let mapped = || {
+        let mapping = entry.kind.is_mapping();
+        mapping.then(|| vmm::about(entry.base)).flatten()
+    };
     let ok = |value| Ok((value, Ok(())));
     let unless = |fails: bool, value| Ok((value, if fails { Err(Error::INVALID_VALUE) } else { Ok(()) }));
     match attribute {
@@ -99,16 +103,23 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
         Attribute::P2P_TOKENS => unless(!device, Tokens),
         // Synchronous already: copies of device memory wait for their stream.
         Attribute::SYNC_MEMOPS => ok(Word(u32::from(device))),
+        Attribute::MEMORY_BLOCK_ID if entry.kind.is_mapping() => {
+            ok(Long(mapped().map_or(entry.id, |about| about.memory)))
+        }
         Attribute::BUFFER_ID | Attribute::MEMORY_BLOCK_ID => ok(Long(entry.id)),
         Attribute::IS_MANAGED => ok(Word(u32::from(managed))),
         Attribute::DEVICE_ORDINAL => ok(Word(entry.context.device.ordinal.cast_unsigned())),
         Attribute::IS_LEGACY_CUDA_IPC_CAPABLE => ok(Word(u32::from(own))),
-        Attribute::RANGE_START_ADDR => ok(Long(entry.base)),
-        Attribute::RANGE_SIZE => ok(Long(entry.size)),
+        // Of a mapping, all of what was reserved around it (recorded).
+        Attribute::RANGE_START_ADDR => ok(Long(mapped().map_or(entry.base, |about| about.reservation.0))),
+        Attribute::RANGE_SIZE => ok(Long(mapped().map_or(entry.size, |about| about.reservation.1))),
         Attribute::MAPPED => ok(Word(1)),
         Attribute::MEMPOOL_HANDLE if entry.kind == Kind::Pool => ok(Long(entry.more)),
         Attribute::ALLOWED_HANDLE_TYPES if entry.kind == Kind::Pool => {
             ok(Long(pool::handle_types_of_memory(entry.more).into()))
+        }
+        Attribute::ALLOWED_HANDLE_TYPES if entry.kind.is_mapping() => {
+            ok(Long(mapped().map_or(0, |about| about.handle_types)))
         }
         // Handles of the virtual memory calls; this memory is not theirs.
         Attribute::ALLOWED_HANDLE_TYPES | Attribute::MEMPOOL_HANDLE => ok(Long(0)),

@@ -5,7 +5,8 @@ use core::sync::atomic::Ordering;
 use super::spans::Span;
 use crate::abi::{Error, Result};
 use crate::device::{Device, peer};
-use crate::memory::{self, Kind};
+use crate::memory::rights::Rights;
+use crate::memory::{self, Entry, Kind};
 
 /// What a range of addresses is to a copy.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +52,13 @@ pub fn locate(start: u64, len: u64) -> Result<Place> {
         return Err(Error::INVALID_VALUE);
     }
     let Some(entry) = memory::lookup(start) else {
-        return Ok(Place::Pageable);
+        // Nobody may touch reserved addresses without memory.
+        let reserved = memory::vmm::is_reserved(start);
+        return if reserved {
+            Err(Error::INVALID_VALUE)
+        } else {
+            Ok(Place::Pageable)
+        };
     };
     let inside = entry.bytes_left(start) >= len;
     Ok(match entry.kind {
@@ -63,19 +70,44 @@ pub fn locate(start: u64, len: u64) -> Result<Place> {
         Kind::Registered if entry.base == entry.device_base || start.wrapping_sub(entry.base) < entry.size => {
             Place::Pageable
         }
+        Kind::Mapping | Kind::HostMapping => Place::Device(mapped(&entry, start, len)?),
         _ if inside && entry.kind.is_device() => Place::Device(entry.context.device),
         _ => return Err(Error::INVALID_VALUE),
     })
+}
+
+/// A device that may use the mappings from `start` on, of which `first` is the first: the one they lie on if it may.
+fn mapped(first: &Entry, start: u64, len: u64) -> Result<&'static Device> {
+    let mut rights = Rights(first.more);
+    let mut at = first.base + first.size;
+    if !memory::pointer::accessible(first) {
+        return Err(Error::INVALID_VALUE);
+    }
+    // A range may go on in the next mapping (recorded).
+    while at < start + len {
+        let next = memory::lookup(at).filter(|next| next.kind == first.kind && memory::pointer::accessible(next));
+        let next = next.ok_or(Error::INVALID_VALUE)?;
+        rights = Rights(rights.0 & next.more);
+        at += next.size;
+    }
+    let owner = first.context.device;
+    if rights.of(owner.ordinal) != 0 {
+        return Ok(owner);
+    }
+    let other = rights.users().next().ok_or(Error::INVALID_VALUE)?;
+    crate::device::get(other)
 }
 
 /// Whether one of the two GPUs may access both sides of the copies: ROCr lets the source's do the work, and it needs access to
 /// the destination's blocks.
 pub fn reachable(spans: &[Span], dst: &Device, src: &Device) -> bool {
     let granted = dst.readers.load(Ordering::Acquire) & peer::bit(src) != 0;
-    // Memory of another process was attached for its opener only.
-    granted
-        && spans
-            .first()
-            .and_then(|span| memory::lookup(span.dst))
-            .is_some_and(|entry| entry.kind != Kind::Imported)
+    let entry = spans.first().and_then(|span| memory::lookup(span.dst));
+    entry.is_some_and(|entry| match entry.kind {
+        // Memory of another process was attached for its opener only.
+        Kind::Imported => false,
+        Kind::Mapping | Kind::HostMapping => Rights(entry.more).of(src.ordinal) == 3,
+        Kind::Pool => memory::pool::rights_of_memory(entry.more).is_some_and(|rights| rights.of(src.ordinal) == 3),
+        _ => granted,
+    })
 }

@@ -97,11 +97,12 @@ driver! {
         handle: *mut c_void, address: CUdeviceptr, size: usize, kind: c_int, flags: c_ulonglong,
     ) {
         device::initialized()?;
-        if handle.is_null() || kind != 1 {
+        // `CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE`; callers repeat without it.
+        const PCIE: c_ulonglong = 1;
+        if handle.is_null() || kind != 1 || flags & !PCIE != 0 {
             return Err(Error::INVALID_VALUE);
         }
-        // Callers repeat without flags.
-        if flags != 0 {
+        if flags == PCIE {
             return Err(Error::NOT_SUPPORTED);
         }
         let fd = memory::dma_buf::export(address, size)?;
