@@ -18,6 +18,24 @@ pub fn refine_with(refine: fn(Error) -> Error) {
     let _ = REFINE.set(refine);
 }
 
+/// What knows the kernels that are on their way.
+static IN_FLIGHT: OnceLock<fn() -> Vec<String>> = OnceLock::new();
+
+/// Sets what names the kernels that may have caused a fault; the first one stays.
+pub fn blame_with(in_flight: fn() -> Vec<String>) {
+    let _ = IN_FLIGHT.set(in_flight);
+}
+
+/// The kernels that may have caused a fault, for the log; to be asked before [`raise`], which ends what is on its way.
+pub(super) fn suspects() -> String {
+    let kernels = IN_FLIGHT.get().map(|in_flight| in_flight()).unwrap_or_default();
+    match kernels.len() {
+        0 => "no kernel was running".to_owned(),
+        1 => format!("the kernel {} was running", kernels[0]),
+        _ => format!("the kernels {} were running or next", kernels.join(", ")),
+    }
+}
+
 /// Makes `error` the fault of this process; the first one stays.
 pub fn raise(error: Error) {
     let error = match REFINE.get() {

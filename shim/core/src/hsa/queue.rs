@@ -258,9 +258,10 @@ unsafe extern "C" fn on_error(status: hsa_status_t, _queue: *mut hsa_queue_t, _d
         }
         _ => Error::LAUNCH_FAILURE,
     };
+    let suspects = fault::suspects();
     fault::raise(error);
     let error = fault::current().unwrap_or(error);
-    log::error!("a GPU queue stopped: {status:?}; CUDA calls of this process now fail with {error:?}");
+    log::error!("a GPU queue stopped: {status:?}; {suspects}; CUDA calls of this process now fail with {error:?}");
 }
 
 /// Registers for events that no queue reports: memory faults and hardware exceptions. Once per process.
@@ -282,14 +283,16 @@ unsafe extern "C" fn on_system_event(event: *const hsa_amd_event_t, _data: *mut 
     match event.event_type {
         HSA_AMD_GPU_MEMORY_FAULT_EVENT => {
             log::error!(
-                "GPU memory fault at {:#x} (reason {:#x}); CUDA calls of this process now fail with 700",
+                "GPU memory fault at {:#x} (reason {:#x}); {}; CUDA calls of this process now fail with 700",
                 event.virtual_address,
-                event.reason_mask
+                event.reason_mask,
+                fault::suspects()
             );
             fault::raise(Error::ILLEGAL_ADDRESS);
         }
         HSA_AMD_GPU_HW_EXCEPTION_EVENT => {
-            log::error!("GPU hardware exception {:#x}", event.virtual_address);
+            let suspects = fault::suspects();
+            log::error!("GPU hardware exception {:#x}; {suspects}", event.virtual_address);
             fault::raise(Error::LAUNCH_FAILURE);
         }
         // A free that failed: the allocator has its own answer, and the GPU is well.

@@ -16,9 +16,9 @@ use crate::graph::operation::Kernel;
 use crate::graph::{Operation, capture};
 use crate::hsa::fault;
 use crate::hsa::queue::{Dispatch, Packet};
-use crate::stream::Stream;
 use crate::stream::completion::Resource;
 use crate::stream::staging::Chunk;
+use crate::stream::{self, Stream};
 
 /// The dynamic part of shared memory begins at a multiple of this many bytes after the static part.
 const DYNAMIC_ALIGNMENT: u32 = 16;
@@ -61,10 +61,28 @@ impl Shape {
 pub struct Prepared {
     dispatch: Dispatch,
     arguments: Vec<u8>,
+    function: Arc<Function>,
     module: Arc<Module>,
     loaded: Arc<Loaded>,
     ring: Option<Arc<Ring>>,
     heap: Option<Arc<Heap>>,
+}
+
+/// What must live until a launch has ended.
+struct Launched {
+    function: Arc<Function>,
+    _module: Arc<Module>,
+    _loaded: Arc<Loaded>,
+    _services: (Option<Arc<Ring>>, Option<Arc<Heap>>),
+}
+
+/// The names of the kernels that run now, or run next.
+fn in_flight() -> Vec<String> {
+    let name = |resource: &Resource| Some(resource.downcast_ref::<Launched>()?.function.name().to_owned());
+    let mut names = stream::running(name);
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 impl Prepared {
@@ -93,7 +111,12 @@ impl Prepared {
 
     /// What must live until the launch has ended.
     pub fn into_resource(self) -> Resource {
-        Box::new((self.module, self.loaded, self.ring, self.heap))
+        Box::new(Launched {
+            function: self.function,
+            _module: self.module,
+            _loaded: self.loaded,
+            _services: (self.ring, self.heap),
+        })
     }
 }
 
@@ -114,6 +137,7 @@ pub unsafe fn prepare(
 ) -> Result<Prepared> {
     static NEXT_GRID: AtomicU64 = AtomicU64::new(1);
 
+    fault::blame_with(in_flight);
     function.check_shape(shape)?;
     let module = function.module()?;
     if cooperative {
@@ -160,6 +184,7 @@ pub unsafe fn prepare(
     Ok(Prepared {
         dispatch,
         arguments,
+        function: Arc::clone(function),
         module,
         loaded,
         ring,

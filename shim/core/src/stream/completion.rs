@@ -214,7 +214,7 @@ pub type Resource = Box<dyn Any + Send>;
 pub struct Pending {
     completion: Arc<Completion>,
     /// Held until then.
-    _resources: Vec<Resource>,
+    resources: Vec<Resource>,
     /// Referenced until then, so that no signal is reused under a waiter.
     _waits_for: Frontier,
 }
@@ -224,7 +224,7 @@ impl Pending {
     pub fn new(completion: Arc<Completion>, waits_for: Frontier, resources: Vec<Resource>) -> Self {
         Self {
             completion,
-            _resources: resources,
+            resources,
             _waits_for: waits_for,
         }
     }
@@ -232,5 +232,15 @@ impl Pending {
     /// The operation has ended.
     pub fn is_done(&self) -> bool {
         self.completion.is_done()
+    }
+
+    /// It is on its way.
+    pub fn is_submitted(&self) -> bool {
+        self.completion.is_submitted()
+    }
+
+    /// What it holds.
+    pub fn resources(&self) -> &[Resource] {
+        &self.resources
     }
 }

@@ -251,6 +251,17 @@ impl Condition {
     }
 }
 
+impl std::fmt::Display for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let address = self.target.address;
+        write!(f, "a wait for {:?} {:#x} at {address:#x}", self.compare, self.value)?;
+        match self.target.load() {
+            Some(memory) => write!(f, ", which holds {memory:#x}"),
+            None => write!(f, " of {:?}", self.target.device),
+        }
+    }
+}
+
 enum Checked {
     Write(Target, u64),
     Wait(Condition),

@@ -82,6 +82,22 @@ pub struct Shared {
     cancelled: AtomicBool,
 }
 
+/// The streams of all contexts.
+static ALL: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+/// What `name` makes of the resources of operations that run now, or run next, in all streams of the process.
+pub fn running<T>(name: impl Fn(&completion::Resource) -> Option<T>) -> Vec<T> {
+    let contexts: Vec<Arc<Shared>> = {
+        let all = ALL.lock().unwrap_or_else(|e| e.into_inner());
+        all.iter().filter_map(Weak::upgrade).collect()
+    };
+    let mut found = Vec::new();
+    for stream in contexts.iter().flat_map(|context| context.streams()) {
+        stream.visit_running(|resources| found.extend(resources.iter().filter_map(&name)));
+    }
+    found
+}
+
 impl Shared {
     fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
@@ -126,6 +142,11 @@ impl ContextStreams {
             legacy: OnceLock::new(),
             cancelled: AtomicBool::new(false),
         });
+        {
+            let mut all = ALL.lock().unwrap_or_else(|e| e.into_inner());
+            all.retain(|context| context.strong_count() > 0);
+            all.push(Arc::downgrade(&shared));
+        }
         let legacy = shared.add(Kind::Legacy, 0);
         let _ = shared.legacy.set(Arc::downgrade(&legacy));
         Self { shared }

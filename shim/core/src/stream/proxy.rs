@@ -13,7 +13,7 @@
 //! The proxy reads host memory, and device memory where the card's BAR lets it. Elsewhere a copy engine brings the pages in
 //! question, all of a device at once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,9 @@ use crate::memory;
 
 /// Bytes that one look at device memory brings.
 const PAGE: u64 = 4096;
+
+/// Nothing has gone on for so long: the log says what is waited for.
+const LONG: Duration = Duration::from_secs(10);
 
 struct Arrivals {
     streams: Vec<Arc<Stream>>,
@@ -62,6 +65,7 @@ fn run() {
     let mut watched: Vec<Arc<Stream>> = Vec::new();
     let mut questions = Questions::default();
     let mut idle_since = Instant::now();
+    let mut reported = false;
     loop {
         {
             let mut arrivals = ARRIVALS.lock().unwrap_or_else(|e| e.into_inner());
@@ -87,6 +91,13 @@ fn run() {
             questions.progress
         } {
             idle_since = Instant::now();
+            reported = false;
+        }
+        if !reported && idle_since.elapsed() > LONG {
+            reported = true;
+            for held_up in watched.iter().filter_map(|stream| stream.describe_parked()) {
+                log::info!("waiting for {} s: {held_up}", LONG.as_secs());
+            }
         }
     }
 }
@@ -109,6 +120,8 @@ fn key(completion: &Arc<Completion>) -> usize {
 #[derive(Default)]
 pub(super) struct Questions {
     asked: Vec<(usize, Condition)>,
+    /// Those of `asked` whose turn has not come. An answer to them alone is no reason to look again at once.
+    ahead: HashSet<usize>,
     answers: HashMap<usize, bool>,
     progress: bool,
 }
@@ -116,6 +129,7 @@ pub(super) struct Questions {
 impl Questions {
     fn begin(&mut self) {
         self.asked.clear();
+        self.ahead.clear();
         self.progress = false;
     }
 
@@ -136,8 +150,16 @@ impl Questions {
         met
     }
 
+    /// As [`Questions::is_met`] would, for a wait whose turn comes when the one before it is over.
+    pub fn ask_ahead(&mut self, completion: &Arc<Completion>, condition: &Condition) {
+        if condition.is_met().is_none() {
+            self.ahead.insert(key(completion));
+            self.ask(completion, condition);
+        }
+    }
+
     /// Has the device look at a condition.
-    pub fn ask(&mut self, completion: &Arc<Completion>, condition: &Condition) {
+    fn ask(&mut self, completion: &Arc<Completion>, condition: &Condition) {
         self.asked.push((key(completion), *condition));
     }
 
@@ -209,7 +231,7 @@ impl Questions {
                 let bytes = condition.target.bytes() as usize;
                 word[..bytes].copy_from_slice(&chunk.bytes()[at..at + bytes]);
                 let met = condition.is_met_by(u64::from_le_bytes(word));
-                self.progress |= met;
+                self.progress |= met && !self.ahead.contains(key);
                 self.answers.insert(*key, met);
             }
         }

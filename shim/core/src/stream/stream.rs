@@ -186,6 +186,15 @@ impl Stream {
         }
     }
 
+    /// Calls `f` with what the operation holds that runs now, or runs next.
+    pub(super) fn visit_running(&self, f: impl FnOnce(&[Resource])) {
+        let state = self.state();
+        let running = state.pending.iter().find(|(_, operation)| !operation.is_done());
+        if let Some((_, operation)) = running.filter(|(_, operation)| operation.is_submitted()) {
+            f(operation.resources());
+        }
+    }
+
     /// Applies the rules of the legacy default stream: adds to the tail what the other side has enqueued since. The caller
     /// has the turn.
     fn order(&self) {
@@ -426,6 +435,22 @@ impl Stream {
         }
     }
 
+    /// What holds the stream up, for the log.
+    pub(super) fn describe_parked(&self) -> Option<String> {
+        let state = self.state();
+        let first = state.parked.front()?;
+        let what = match &first.command {
+            Command::Wait(_) if !first.waits_for.is_done() => "a wait, behind work that has not ended".to_owned(),
+            Command::Wait(condition) => condition.to_string(),
+            _ => "work that other streams hold up".to_owned(),
+        };
+        Some(format!(
+            "stream {}: {what}; {} operations parked",
+            self.id,
+            state.parked.len()
+        ))
+    }
+
     /// Ends a wait, or submits what stood behind one.
     fn release(&self, parked: Parked) {
         let Parked {
@@ -635,7 +660,7 @@ fn ask_ahead(parked: &VecDeque<Parked>, questions: &mut Questions) {
         if next.waits_for.iter().any(|c| !Arc::ptr_eq(c, before) && !c.is_done()) {
             return;
         }
-        questions.ask(&next.completion, condition);
+        questions.ask_ahead(&next.completion, condition);
         before = &next.completion;
     }
 }
