@@ -23,6 +23,8 @@ pub struct Scenario {
     variables: &'static [&'static str],
     /// Seconds.
     limit: u64,
+    /// What the output must say.
+    says: &'static [&'static str],
 }
 
 impl Scenario {
@@ -37,6 +39,7 @@ impl Scenario {
             rocr: Rocr::V612,
             variables: &[],
             limit: 120,
+            says: &[],
         }
     }
 
@@ -65,6 +68,10 @@ impl Scenario {
 
     fn limit(self, limit: u64) -> Self {
         Self { limit, ..self }
+    }
+
+    fn says(self, says: &'static [&'static str]) -> Self {
+        Self { says, ..self }
     }
 
     /// Program, arguments and what is unlike [`Scenario::new`].
@@ -103,6 +110,9 @@ impl Scenario {
         let outcome = process::run(&mut exec::command(&arguments, scratch.path())?, limit)?;
         if !outcome.success() {
             return Err(format!("{}:\n{}", outcome.ending(), outcome.tail(20)).into());
+        }
+        if let Some(missing) = self.says.iter().find(|text| !outcome.output.contains(**text)) {
+            return Err(format!("it does not say {missing:?}:\n{}", outcome.tail(20)).into());
         }
         Ok(outcome.output.lines().last().unwrap_or_default().to_owned())
     }
@@ -144,6 +154,45 @@ pub fn cases() -> Vec<Scenario> {
         streams(),
         streams().small_bar(),
         streams().with(&["REGAUGE_QUEUES=1"]).over(Rocr::V523),
+        // Other programs at each length of time; a failure names its seed.
+        property("--seconds 3 --seed 1"),
+        property("--seconds 3 --seed 100").small_bar(),
+        property("--seconds 3 --seed 200")
+            .over(Rocr::V523)
+            .gpus(1)
+            .with(&["REGAUGE_QUEUES=1"]),
+        // The log names kernel and address.
+        fault("unmapped").says(&["0x600dead000", "the kernel store_word was running"]),
+        fault("freed")
+            .says(&["GPU memory fault at 0x", "the kernel load_word was running"])
+            .small_bar(),
+        fault("trap").says(&["the kernel trap_here was running"]),
+        fault("assert").says(&["the kernel fail_assertion was running", "Assertion `oops' failed"]),
+        fault("shared").says(&["overflow_shared"]).over(Rocr::V523),
+        fault("misaligned"),
+        fault("endless"),
+        fault("endless").over(Rocr::V523).small_bar(),
+    ]
+}
+
+fn property(arguments: &'static str) -> Scenario {
+    Scenario::new("stream_property", arguments)
+}
+
+fn fault(case: &'static str) -> Scenario {
+    Scenario::new("faults", case).gpus(1)
+}
+
+/// What `cargo xtask soak stream-property` runs: 10 minutes, over both ROCr builds.
+pub fn soak_property() -> Vec<Scenario> {
+    vec![
+        property("--seconds 200 --seed 10000").limit(900),
+        property("--seconds 100 --seed 20000").limit(900).small_bar(),
+        property("--seconds 200 --seed 30000").limit(900).over(Rocr::V523),
+        property("--seconds 100 --seed 40000 --streams 200 --operations 2000")
+            .limit(900)
+            .over(Rocr::V523)
+            .with(&["REGAUGE_QUEUES=2"]),
     ]
 }
 

@@ -37,6 +37,8 @@ enum Name {
     VgpuKill,
     /// The gated halo exchange between processes, up to 100 000 iterations.
     GatedHalo,
+    /// Random programs over streams against a sequential model, 10 minutes.
+    StreamProperty,
     /// symbol-audit on NVIDIA's packages, the large ones too (NCCL, NVSHMEM, cuBLAS, 1 GiB of kernels), against `readelf` and
     /// `strings`.
     AuditPackages,
@@ -152,6 +154,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn scenario_runs(name: Name) -> Vec<Scenario> {
     match name {
         Name::GatedHalo => scenarios::soak(),
+        Name::StreamProperty => scenarios::soak_property(),
         _ => Vec::new(),
     }
 }
