@@ -35,7 +35,7 @@ const PLAIN: Recipe = Recipe {
     argument: None,
 };
 
-const RECIPES: [Recipe; 15] = [
+const RECIPES: [Recipe; 16] = [
     Recipe {
         name: "queues",
         sdma: false,
@@ -47,6 +47,11 @@ const RECIPES: [Recipe; 15] = [
     },
     Recipe {
         name: "signals",
+        sdma: false,
+        ..PLAIN
+    },
+    Recipe {
+        name: "idle",
         sdma: false,
         ..PLAIN
     },

@@ -222,6 +222,10 @@ impl Aql {
 }
 
 impl Engine for Aql {
+    fn waits_for_doorbell(&self) -> bool {
+        self.read_index >= self.rung
+    }
+
     fn step(&mut self, context: &Context) -> Step {
         let looked = self.look(context).map_err(Failure::at("the write index"));
         if looked.is_ok() && self.read_index >= self.rung {

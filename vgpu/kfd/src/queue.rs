@@ -1,4 +1,7 @@
 //! Queues: one thread each, so that a kernel that spins on one queue cannot block another.
+//!
+//! A doorbell is a plain store that nobody can wait for. A queue that was busy lately polls its own; one that has been idle
+//! for a moment sleeps, and one thread per process watches the doorbells of all that sleep: idle queues cost nothing each.
 
 use std::{
     collections::BTreeMap,
@@ -40,9 +43,33 @@ pub struct Control {
     cancelled: AtomicBool,
     /// The thread has ended.
     finished: AtomicBool,
+    /// 1: the thread sleeps until its doorbell is no longer `seen`. What it sleeps on.
+    dormant: AtomicU32,
+    seen: AtomicU64,
 }
 
 impl Control {
+    /// Sleeps until the doorbell changes, or the ioctls want something. The watcher looks at the doorbell.
+    fn sleep_until_rung(&self, process: &'static Process, seen: u64) {
+        self.seen.store(seen, Ordering::Relaxed);
+        self.dormant.store(1, Ordering::SeqCst);
+        process.queues.watch(process);
+        while self.dormant.load(Ordering::SeqCst) == 1
+            && !self.cancelled.load(Ordering::SeqCst)
+            && !self.paused.load(Ordering::SeqCst)
+        {
+            os::futex_wait(&self.dormant, 1, Duration::from_secs(1));
+        }
+        self.dormant.store(0, Ordering::SeqCst);
+    }
+
+    /// Ends a sleep.
+    fn wake(&self) {
+        if self.dormant.swap(0, Ordering::SeqCst) == 1 {
+            os::futex_wake_all(&self.dormant);
+        }
+    }
+
     /// Asked between packets and, by the interpreter, within kernels: sleeps while the queue is paused (the preempted
     /// wave of a real card), and says whether it is over.
     pub fn cancelled(&self) -> bool {
@@ -88,6 +115,9 @@ pub enum Step {
 pub trait Engine: Send {
     /// Executes at most one packet.
     fn step(&mut self, context: &Context) -> Step;
+
+    /// After an idle step: nothing can change before the doorbell is rung.
+    fn waits_for_doorbell(&self) -> bool;
 }
 
 impl Context {
@@ -152,6 +182,12 @@ impl Backoff {
     const SHORTEST: Duration = Duration::from_micros(5);
     const LONGEST: Duration = Duration::from_millis(1);
     const LONG_IDLE: Duration = Duration::from_secs(1);
+    /// When a queue goes to sleep and leaves its doorbell to the watcher.
+    const DORMANT: Duration = Duration::from_millis(20);
+
+    fn is_over(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() > Self::DORMANT)
+    }
 
     fn wait(&mut self, bell: &Bell, fresh: impl FnOnce()) {
         let since = *self.since.get_or_insert_with(Instant::now);
@@ -181,13 +217,20 @@ fn run(context: &Context, engine: &mut dyn Engine) {
     let mut backoff = Backoff { since: None };
     let mut halted = false;
     while !context.control.cancelled() {
+        let seen = context.doorbell.load(Ordering::Acquire);
         let step = if halted { Step::Halted } else { engine.step(context) };
         match step {
             Step::Progress => backoff.since = None,
+            Step::Idle if backoff.is_over() && engine.waits_for_doorbell() => {
+                context.process.counters.publish();
+                context.control.sleep_until_rung(context.process, seen);
+                backoff.since = None;
+            }
             Step::Idle => backoff.wait(&context.process.bell, || context.process.counters.publish()),
             Step::Halted => {
                 halted = true;
                 context.process.counters.publish();
+                context.control.sleep_until_rung(context.process, seen);
                 thread::sleep(Duration::from_millis(1));
             }
         }
@@ -207,11 +250,60 @@ struct Queue {
 #[derive(Default)]
 pub struct Queues {
     table: Mutex<BTreeMap<u32, Queue>>,
+    /// The thread that watches the doorbells of sleeping queues is there.
+    watched: AtomicBool,
+    /// Changes when a queue goes to sleep.
+    sleepers: AtomicU32,
+}
+
+/// Watches the doorbells of queues that sleep.
+fn watch(process: &'static Process) {
+    // SAFETY: this thread's own timer slack.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000, 0, 0, 0) };
+    let queues = &process.queues;
+    let mut backoff = Backoff { since: None };
+    loop {
+        let sleepers = queues.sleepers.load(Ordering::SeqCst);
+        let (mut dormant, mut rung) = (false, false);
+        for queue in queues.table().values() {
+            let control = &queue.control;
+            if control.dormant.load(Ordering::SeqCst) != 1 {
+                continue;
+            }
+            dormant = true;
+            let doorbell = process.gpus[queue.gpu as usize].doorbell(queue.doorbell);
+            if doorbell.load(Ordering::Acquire) != control.seen.load(Ordering::Relaxed) {
+                control.wake();
+                rung = true;
+            }
+        }
+        if rung {
+            backoff.since = None;
+        }
+        if dormant {
+            backoff.wait(&process.bell, || ());
+        } else {
+            backoff.since = None;
+            os::futex_wait(&queues.sleepers, sleepers, Duration::from_secs(10));
+        }
+    }
 }
 
 impl Queues {
     fn table(&self) -> MutexGuard<'_, BTreeMap<u32, Queue>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A queue has gone to sleep: somebody has to watch its doorbell.
+    fn watch(&self, process: &'static Process) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        os::futex_wake_all(&self.sleepers);
+        if !self.watched.swap(true, Ordering::SeqCst)
+            && let Err(error) = spawn("vgpu-watch".to_owned(), move || watch(process))
+        {
+            log::error!("no thread to watch doorbells: {error}");
+            self.watched.store(false, Ordering::SeqCst);
+        }
     }
 
     /// `CREATE_QUEUE`.
@@ -250,6 +342,8 @@ impl Queues {
             parked: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
             finished: AtomicBool::new(false),
+            dormant: AtomicU32::new(0),
+            seen: AtomicU64::new(0),
         });
         let context = Context {
             process,
@@ -301,7 +395,8 @@ impl Queues {
         let thread = {
             let mut table = self.table();
             let queue = table.get_mut(&id).ok_or(libc::EINVAL)?;
-            queue.control.cancelled.store(true, Ordering::Release);
+            queue.control.cancelled.store(true, Ordering::SeqCst);
+            queue.control.wake();
             queue.thread.take().ok_or(libc::EINVAL)?
         };
         process.bell.ring();
@@ -327,7 +422,8 @@ impl Queues {
             control.ring_size.store(args.ring_size.into(), Ordering::Release);
         }
         let pause = args.queue_percentage == 0;
-        control.paused.store(pause, Ordering::Release);
+        control.paused.store(pause, Ordering::SeqCst);
+        control.wake();
         process.bell.ring();
         while pause && !control.parked.load(Ordering::Acquire) && !control.finished.load(Ordering::Acquire) {
             thread::sleep(Duration::from_micros(50));
@@ -344,7 +440,8 @@ impl Queues {
     pub fn cancel_all(&self) {
         let Ok(table) = self.table.try_lock() else { return };
         for queue in table.values() {
-            queue.control.cancelled.store(true, Ordering::Release);
+            queue.control.cancelled.store(true, Ordering::SeqCst);
+            queue.control.wake();
         }
         let deadline = Instant::now() + Duration::from_millis(200);
         for queue in table.values() {

@@ -268,15 +268,22 @@ fn atomic_op(code: u32) -> Result<(AtomicOp, bool), Bad> {
 pub struct Sdma {
     /// Bytes consumed; grows for ever, as the write pointer does.
     read: u64,
+    /// All that was announced is consumed.
+    waiting: bool,
 }
 
 /// Longest packet that is decoded in one piece, in words.
 const LONGEST: usize = 13;
 
 impl Engine for Sdma {
+    fn waits_for_doorbell(&self) -> bool {
+        self.waiting
+    }
+
     fn step(&mut self, context: &Context) -> Step {
         let written = context.doorbell.load(Ordering::Acquire);
-        if written == u64::MAX || self.read >= written {
+        self.waiting = written == u64::MAX || self.read >= written;
+        if self.waiting {
             return Step::Idle;
         }
         let what = match self.packet(context, written) {
