@@ -349,6 +349,7 @@ const CUDA_PROGRAMS: [(&str, Option<&str>); 9] = [
     ("thread_stress", None),
     ("ipc_visibility", None),
     ("known_issues", None),
+    ("graphs", None),
     ("stream_ordered_memory", None),
     ("stream_order", None),
     // All streams share one hardware queue.

@@ -305,6 +305,17 @@ pub fn intercept(stream: &Stream) -> Result<Option<Arc<Sequence>>> {
     }
 }
 
+/// Questions that a captured stream answers while its capture is valid.
+///
+/// # Errors
+/// STREAM_CAPTURE_INVALIDATED.
+pub fn check_valid(stream: &Stream) -> Result<()> {
+    match of(stream) {
+        Some(sequence) if !sequence.is_valid() => Err(Error::STREAM_CAPTURE_INVALIDATED),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses what cannot be captured.
 ///
 /// # Errors

@@ -74,7 +74,7 @@ impl Exec {
     /// # Errors
     /// INVALID_VALUE for a cycle, NOT_SUPPORTED for a second executable graph of a graph with memory nodes, and what preparing a
     /// kernel fails with.
-    pub fn new(graph: &Graph, flags: Flags) -> Result<u64> {
+    pub fn instantiate(graph: &Graph, flags: Flags) -> Result<u64> {
         let items = flatten(graph)?;
         if order(&items).is_none() {
             return Err(Error::INVALID_VALUE);

@@ -24,7 +24,7 @@ pub enum Operation {
     /// Launches a kernel.
     Kernel(Kernel),
     /// Copies a box of bytes.
-    Copy(Copy),
+    Copy(Arc<Copy>),
     /// Fills rows.
     Fill(Fill),
     /// Calls a host function.

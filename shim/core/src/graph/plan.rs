@@ -56,7 +56,7 @@ struct Step {
 enum Work {
     Packets(u64, Arc<[Packet]>),
     /// Anything else; [`Operation::Empty`] only gathers what it waits for.
-    One(Operation),
+    One(Box<Operation>),
 }
 
 impl Plan {
@@ -338,7 +338,7 @@ impl Builder {
                 packets: vec![ready.packet],
             }));
             steps.push(Step {
-                work: Work::One(item.active().clone()),
+                work: Work::One(Box::new(item.active().clone())),
                 lane,
                 waits,
                 is_awaited: false,
@@ -380,7 +380,7 @@ impl Arena {
         let at = if fits {
             at
         } else {
-            self.chunks.push(Chunk::new(device, size.max(Self::STEP).min(LARGEST))?);
+            self.chunks.push(Chunk::new(device, size.clamp(Self::STEP, LARGEST))?);
             self.device = Some(device.ordinal);
             0
         };

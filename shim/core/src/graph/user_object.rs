@@ -15,7 +15,7 @@ pub struct UserObject {
 
 impl UserObject {
     /// An object with `references` references, all the caller's; `destroy` is called once, when none is left.
-    pub fn new(references: u32, destroy: impl Fn() + Send + Sync + 'static) -> u64 {
+    pub fn create(references: u32, destroy: impl Fn() + Send + Sync + 'static) -> u64 {
         let handle = USER_OBJECTS.reserve();
         USER_OBJECTS.publish(
             handle,
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn the_last_reference_destroys_once() {
         let (sender, destroyed) = mpsc::channel();
-        let handle = UserObject::new(2, move || sender.send(()).unwrap());
+        let handle = UserObject::create(2, move || sender.send(()).unwrap());
         let object = super::super::user_object(handle).unwrap();
         object.retain(1);
         object.release(2);

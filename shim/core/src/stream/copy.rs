@@ -45,7 +45,10 @@ pub unsafe fn copy(stream: &Stream, dst: &Side, src: &Side, extent: &Extent, wai
         if wait {
             return capture::refuse(stream);
         }
-        return sequence.add(stream, Operation::Copy(Copy::new(dst, src, extent, (to, from))));
+        return sequence.add(
+            stream,
+            Operation::Copy(Arc::new(Copy::new(dst, src, extent, (to, from)))),
+        );
     }
     let spans = spans(dst, src, extent);
     match (to, from) {

@@ -67,7 +67,9 @@ driver! {
 streamed! { driver
     /// CUDA Driver API, Stream Management: `cuStreamGetPriority`.
     fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int), fn cuStreamGetPriority_ptsz(..) |default| {
-        conv::write(priority, resolve(stream, default)?.priority())
+        let stream = resolve(stream, default)?;
+        capture::check_valid(&stream)?;
+        conv::write(priority, stream.priority())
     }
 
     /// CUDA Driver API, Stream Management: `cuStreamGetFlags`.

@@ -62,7 +62,9 @@ runtime! {
 streamed! { runtime
     /// CUDA Runtime API, Stream Management: `cudaStreamGetPriority`.
     fn cudaStreamGetPriority(stream: cudaStream_t, priority: *mut c_int), fn cudaStreamGetPriority_ptsz(..) |default| {
-        conv::write(priority, resolve(stream, default)?.priority())
+        let stream = resolve(stream, default)?;
+        capture::check_valid(&stream)?;
+        conv::write(priority, stream.priority())
     }
 
     /// CUDA Runtime API, Stream Management: `cudaStreamGetFlags`.

@@ -20,7 +20,10 @@ pub(in crate::api) fn instantiate(out: *mut CUgraphExec, graph: CUgraph, flags: 
     if out.is_null() {
         return Err(Error::INVALID_VALUE);
     }
-    conv::write(out, Exec::new(&graph, Flags::new(flags, false)?)? as CUgraphExec)
+    conv::write(
+        out,
+        Exec::instantiate(&graph, Flags::new(flags, false)?)? as CUgraphExec,
+    )
 }
 
 /// `cuGraphInstantiateWithParams`. The stream of an upload need not be looked at: nothing has to be brought to the device.
@@ -34,7 +37,7 @@ pub(in crate::api) fn instantiate_with(
         if out.is_null() {
             return Err(Error::INVALID_VALUE);
         }
-        Exec::new(&graph, Flags::new(p.flags, true)?)
+        Exec::instantiate(&graph, Flags::new(p.flags, true)?)
     });
     p.hErrNode_out = core::ptr::null_mut();
     p.result_out = match made {

@@ -109,18 +109,18 @@ pub(in crate::api) fn describe_kernel(kernel: &Kernel) -> Result<CUDA_KERNEL_NOD
 ///
 /// # Errors
 /// INVALID_VALUE for an empty one and for what a copy refuses.
-pub(in crate::api) fn copy(params: &CUDA_MEMCPY3D) -> Result<Copy> {
+pub(in crate::api) fn copy(params: &CUDA_MEMCPY3D) -> Result<Arc<Copy>> {
     let (dst, src, extent, known) = sides_3d(params)?;
     if extent.is_empty() {
         return Err(Error::INVALID_VALUE);
     }
     check_sides(&dst, &src, &extent, known)?;
-    Ok(Copy {
+    Ok(Arc::new(Copy {
         dst,
         src,
         extent,
         params: Described(*params),
-    })
+    }))
 }
 
 /// A node's copy.

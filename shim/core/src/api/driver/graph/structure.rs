@@ -280,7 +280,7 @@ pub(in crate::api) fn create_object(
         return Err(Error::INVALID_VALUE);
     }
     let data = data as usize;
-    let handle = UserObject::new(references, move || {
+    let handle = UserObject::create(references, move || {
         // SAFETY: the application's function, with its own data.
         guard::host_callback(|| unsafe { destroy(data as *mut c_void) });
     });

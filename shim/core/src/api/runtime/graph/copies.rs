@@ -1,6 +1,7 @@
 //! Copy nodes: the runtime's four ways to describe a copy.
 
 use core::ffi::c_void;
+use std::sync::Arc;
 
 use super::super::memcpy::{Corner, box_sides, known};
 use super::super::symbol::{from_symbol, to_symbol};
@@ -98,12 +99,12 @@ fn linear(dst: u64, src: u64, count: usize, kind: cudaMemcpyKind) -> Result<Oper
         },
         kind,
     );
-    Ok(Operation::Copy(Copy {
+    Ok(Operation::Copy(Arc::new(Copy {
         dst: to,
         src: from,
         extent,
         params,
-    }))
+    })))
 }
 
 /// A copy of a box.
@@ -143,12 +144,12 @@ pub(super) fn cube(p: &cudaMemcpy3DParms) -> Result<Operation> {
     let (dst, src) = box_sides(&corners.0, &corners.1, &extent)?;
     check_sides(&dst, &src, &extent, known)?;
     let params = described((&p.dstPtr, &p.srcPtr), (&p.dstPos, &p.srcPos), &p.extent, p.kind);
-    Ok(Operation::Copy(Copy {
+    Ok(Operation::Copy(Arc::new(Copy {
         dst,
         src,
         extent,
         params,
-    }))
+    })))
 }
 
 /// A node's copy as the runtime reads it back.
