@@ -701,6 +701,12 @@ int main(void) {
     printf("        u: %zu,\n", offsetof(struct cudaGraphNodeParams, reserved1));
     FIELD(reserved2, struct cudaGraphNodeParams);
     END;
+    TYPE("CUmemcpyAttributes", CUmemcpyAttributes);
+    FIELD(srcAccessOrder, CUmemcpyAttributes);
+    FIELD(srcLocHint, CUmemcpyAttributes);
+    FIELD(dstLocHint, CUmemcpyAttributes);
+    FIELD(flags, CUmemcpyAttributes);
+    END;
     puts("}");
     return 0;
 }

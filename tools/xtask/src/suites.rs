@@ -342,7 +342,7 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 9] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 11] = [
     ("kernel_features", None),
     ("language", None),
     ("host_calls", None),
@@ -350,6 +350,7 @@ const CUDA_PROGRAMS: [(&str, Option<&str>); 9] = [
     ("ipc_visibility", None),
     ("known_issues", None),
     ("graphs", None),
+    ("copies", None),
     ("stream_ordered_memory", None),
     ("stream_order", None),
     // All streams share one hardware queue.

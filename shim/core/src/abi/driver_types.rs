@@ -600,3 +600,16 @@ pub struct CUlibraryHostUniversalFunctionAndDataTable {
 
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUlibraryHostUniversalFunctionAndDataTable {}
+
+/// How copies of a batch are done; the runtime's structure has the same layout.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUmemcpyAttributes {
+    pub srcAccessOrder: c_int,
+    pub srcLocHint: CUmemLocation,
+    pub dstLocHint: CUmemLocation,
+    pub flags: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemcpyAttributes {}

@@ -690,4 +690,10 @@ assert_layout! {
         u: 16,
         reserved2: 248,
     }
+    CUmemcpyAttributes: 24, 4 {
+        srcAccessOrder: 0,
+        srcLocHint: 4,
+        dstLocHint: 12,
+        flags: 20,
+    }
 }

@@ -183,8 +183,11 @@ fn release(entry: &Entry) {
             // SAFETY: the caller took the entry out of the registry, so nobody else frees it; streams are idle.
             unsafe { hsa::memory::free(address) }
         }
-        // SAFETY: as above.
-        Kind::Host | Kind::Managed => unsafe { hsa::memory::free(address) },
+        Kind::Host | Kind::Managed => {
+            managed::forget(entry);
+            // SAFETY: as above.
+            unsafe { hsa::memory::free(address) }
+        }
         Kind::Registered => hsa::memory::unlock(address),
         Kind::Imported => ipc::forget_imported(entry.base),
         // The module owns its block; pools and mappings end on their own ways.

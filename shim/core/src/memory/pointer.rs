@@ -82,7 +82,7 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
     let managed = entry.kind == Kind::Managed;
     let device = entry.kind.is_device() || managed;
     let own = entry.kind == Kind::Device;
-    let owned = entry.kind != Kind::Pool && !entry.kind.is_mapping();
+    let owned = !matches!(entry.kind, Kind::Pool | Kind::Graph) && !entry.kind.is_mapping();
     let mapped = || {
         let mapping = entry.kind.is_mapping();
         mapping.then(|| vmm::about(entry.base)).flatten()

@@ -4,6 +4,7 @@ use core::ffi::CStr;
 
 use cuda_fatbin::{Choice, memory};
 
+use super::linker;
 use super::translator::Failure;
 use crate::abi::Error;
 use crate::config;
@@ -54,10 +55,13 @@ pub unsafe fn ptx_of(image: *const u8) -> Result<Vec<u8>, Failure> {
             let container = unsafe { memory::container(image.cast()) }.map_err(malformed)?;
             ptx_of_containers(&[container])
         }
-        ELF_MAGIC => Err(Failure::new(
-            Error::INVALID_KERNEL_IMAGE,
-            "error   : the image is NVIDIA machine code (a cubin); only PTX can be translated",
-        )),
+        // SAFETY: as above.
+        ELF_MAGIC => unsafe { linker::text_of(image) }.ok_or_else(|| {
+            Failure::new(
+                Error::INVALID_KERNEL_IMAGE,
+                "error   : the image is NVIDIA machine code (a cubin); only PTX can be translated",
+            )
+        }),
         _ => {
             // SAFETY: not a binary of ours, so text with a NUL at its end.
             let text = unsafe { CStr::from_ptr(image.cast()) }.to_bytes();
@@ -152,7 +156,9 @@ mod tests {
 
     #[test]
     fn machine_code_and_empty_fat_binaries_have_nothing_for_us() {
-        assert_eq!(load(b"\x7fELF\x02\x01\x01\0"), Err(Error::INVALID_KERNEL_IMAGE));
+        let mut cubin = [0u8; 64];
+        cubin[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        assert_eq!(load(&cubin), Err(Error::INVALID_KERNEL_IMAGE));
         let mut empty = [0u8; 16];
         empty[..4].copy_from_slice(&cuda_fatbin::CONTAINER_MAGIC.to_le_bytes());
         empty[4] = 1;

@@ -17,6 +17,7 @@ pub mod image;
 pub mod jit;
 pub mod launch;
 pub mod library;
+pub mod linker;
 #[allow(clippy::module_inception)]
 pub mod module;
 pub mod occupancy;

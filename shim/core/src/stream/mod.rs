@@ -1,5 +1,6 @@
 //! Streams, events, copies, callbacks.
 
+pub mod attributes;
 pub mod callback;
 pub mod command;
 pub mod completion;
@@ -313,6 +314,7 @@ fn find(handle: u64) -> Result<Arc<Stream>> {
 pub fn destroy(handle: u64) -> Result<()> {
     let stream = STREAMS.remove(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)?;
     capture::stream_destroyed(&stream);
+    attributes::forget(&stream);
     stream.mark_destroyed();
     Ok(())
 }

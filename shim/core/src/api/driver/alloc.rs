@@ -3,7 +3,7 @@
 use core::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::os::fd::IntoRawFd;
 
-use crate::abi::{CUdeviceptr, CUmem_range_attribute, Error, Result, conv};
+use crate::abi::{CUdeviceptr, Error, Result, conv};
 use crate::device::{self, context};
 use crate::{driver, memory};
 
@@ -55,22 +55,6 @@ driver! {
             return Err(Error::INVALID_VALUE);
         }
         conv::write(address, memory::managed::allocate(context, size, flags)?.base)
-    }
-
-    /// CUDA Driver API, Unified Addressing: `cuMemRangeGetAttribute`. UCX asks where managed memory prefers to be.
-    fn cuMemRangeGetAttribute(
-        data: *mut c_void, data_size: usize, attribute: CUmem_range_attribute, address: CUdeviceptr, size: usize,
-    ) {
-        device::initialized()?;
-        if data.is_null() || data_size == 0 || !data_size.is_multiple_of(size_of::<c_int>()) {
-            return Err(Error::INVALID_VALUE);
-        }
-        let value = memory::managed::range_attribute(attribute, address, size)?;
-        let values = if attribute == CUmem_range_attribute::ACCESSED_BY { data_size / size_of::<c_int>() } else { 1 };
-        for index in 0..values {
-            conv::write(data.cast::<c_int>().wrapping_add(index), value)?;
-        }
-        Ok(())
     }
 
     /// CUDA Driver API, Memory Management: `cuMemFree`. Address 0 is fine.

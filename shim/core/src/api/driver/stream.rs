@@ -2,12 +2,12 @@
 
 use core::ffi::{c_int, c_uint, c_void};
 
-use crate::abi::{CUcontext, CUdevice, CUevent, CUstream, CUstreamCallback, Error, conv};
+use crate::abi::{CUcontext, CUdevice, CUevent, CUlaunchAttributeValue, CUstream, CUstreamCallback, Error, conv};
 use crate::api::guard;
 use crate::device::{Context, context};
 use crate::graph::operation::Host;
 use crate::graph::{Operation, capture};
-use crate::stream::{self, DefaultStream, Stream};
+use crate::stream::{self, DefaultStream, Stream, attributes};
 use crate::{driver, streamed};
 
 use std::sync::Arc;
@@ -65,6 +65,26 @@ driver! {
 }
 
 streamed! { driver
+    /// CUDA Driver API, Stream Management: `cuStreamGetAttribute`.
+    fn cuStreamGetAttribute(stream: CUstream, id: c_int, value: *mut CUlaunchAttributeValue),
+    fn cuStreamGetAttribute_ptsz(..) |default| {
+        let stream = resolve(stream, default)?;
+        capture::check_valid(&stream)?;
+        conv::write(value, attributes::get(&stream, id)?)
+    }
+
+    /// CUDA Driver API, Stream Management: `cuStreamSetAttribute`. Hints for caches and host threads: kept and read back.
+    fn cuStreamSetAttribute(stream: CUstream, id: c_int, value: *const CUlaunchAttributeValue),
+    fn cuStreamSetAttribute_ptsz(..) |default| {
+        attributes::set(&*resolve(stream, default)?, id, &conv::read(value)?)
+    }
+
+    /// CUDA Driver API, Stream Management: `cuStreamCopyAttributes`.
+    fn cuStreamCopyAttributes(dst: CUstream, src: CUstream), fn cuStreamCopyAttributes_ptsz(..) |default| {
+        attributes::copy(&*resolve(dst, default)?, &*resolve(src, default)?);
+        Ok(())
+    }
+
     /// CUDA Driver API, Stream Management: `cuStreamGetPriority`.
     fn cuStreamGetPriority(stream: CUstream, priority: *mut c_int), fn cuStreamGetPriority_ptsz(..) |default| {
         let stream = resolve(stream, default)?;

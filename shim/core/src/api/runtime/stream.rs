@@ -3,11 +3,11 @@
 use core::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
-use crate::abi::{CUhostFn, CUstreamCallback, Error, Result, conv, cudaEvent_t, cudaStream_t};
+use crate::abi::{CUhostFn, CUlaunchAttributeValue, CUstreamCallback, Error, Result, conv, cudaEvent_t, cudaStream_t};
 use crate::api::driver;
 use crate::device::context;
 use crate::graph::capture;
-use crate::stream::{self, DefaultStream, Stream};
+use crate::stream::{self, DefaultStream, Stream, attributes};
 use crate::{runtime, streamed};
 
 /// `cudaStreamNonBlocking`.
@@ -60,6 +60,26 @@ runtime! {
 }
 
 streamed! { runtime
+    /// CUDA Runtime API, Stream Management: `cudaStreamGetAttribute`.
+    fn cudaStreamGetAttribute(stream: cudaStream_t, id: c_int, value: *mut CUlaunchAttributeValue),
+    fn cudaStreamGetAttribute_ptsz(..) |default| {
+        let stream = resolve(stream, default)?;
+        capture::check_valid(&stream)?;
+        conv::write(value, attributes::get(&stream, id)?)
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamSetAttribute`. Hints for caches and host threads: kept and read back.
+    fn cudaStreamSetAttribute(stream: cudaStream_t, id: c_int, value: *const CUlaunchAttributeValue),
+    fn cudaStreamSetAttribute_ptsz(..) |default| {
+        attributes::set(&*resolve(stream, default)?, id, &conv::read(value)?)
+    }
+
+    /// CUDA Runtime API, Stream Management: `cudaStreamCopyAttributes`.
+    fn cudaStreamCopyAttributes(dst: cudaStream_t, src: cudaStream_t), fn cudaStreamCopyAttributes_ptsz(..) |default| {
+        attributes::copy(&*resolve(dst, default)?, &*resolve(src, default)?);
+        Ok(())
+    }
+
     /// CUDA Runtime API, Stream Management: `cudaStreamGetPriority`.
     fn cudaStreamGetPriority(stream: cudaStream_t, priority: *mut c_int), fn cudaStreamGetPriority_ptsz(..) |default| {
         let stream = resolve(stream, default)?;
