@@ -145,6 +145,8 @@ pub fn cases() -> Vec<Scenario> {
         halo("--ranks 8 --iterations 1000 --words 1024 --rounds 1"),
         halo("--ranks 4 --gate event"),
         halo("--ranks 2 --gate event").small_bar().over(Rocr::V523),
+        Scenario::new("ipc_events", ""),
+        Scenario::new("ipc_events", "").gpus(1).small_bar().over(Rocr::V523),
         // Counters that cross the ends of signed and unsigned numbers.
         halo("--ranks 2 --iterations 60 --width 32 --start 0x7ffffff0"),
         halo("--ranks 2 --iterations 60 --width 32 --start 0xfffffff0"),
@@ -167,7 +169,7 @@ pub fn cases() -> Vec<Scenario> {
             .says(&["GPU memory fault at 0x", "the kernel load_word was running"])
             .small_bar(),
         fault("trap").says(&["the kernel trap_here was running"]),
-        fault("assert").says(&["the kernel fail_assertion was running", "Assertion `oops' failed"]),
+        fault("assert").says(&["the kernel fail_assertion was running", "Assertion `oops` failed"]),
         fault("shared").says(&["overflow_shared"]).over(Rocr::V523),
         fault("misaligned"),
         fault("endless"),

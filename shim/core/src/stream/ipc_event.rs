@@ -5,9 +5,9 @@
 //! pass for an earlier one; a record waits for the one that used its word before.
 //!
 //! ```text
-//! page   64 slots of 1024 bytes, a file of the exporter's in /dev/shm
-//! slot   0 u64 generation    8 u64 records so far    16 u32 users, of all processes    64.. u64 passed[64]
-//!        passed[k % 64] = k when record k has been passed
+//! page   64 slots of 2048 bytes, a file of the exporter's in /dev/shm
+//! slot   0 u64 generation    8 u64 records so far    16 u32 users, of all processes    64.. u64 passed[64]    576.. u64 exporter's[64]
+//!        passed[k % 64] = k when record k has been passed; exporter's[k % 64] = k when the exporter has made it
 //! ```
 //!
 //! The exporter holds a lock on its file for as long as it lives, however it ends; so files of dead processes are known,
@@ -36,11 +36,15 @@ pub const HANDLE_SIZE: usize = 64;
 const FOLDER: &str = "/dev/shm";
 const PREFIX: &str = "regauge-event-";
 const SLOTS: usize = 64;
-const SLOT: usize = 1024;
+const SLOT: usize = 2048;
 const PAGE: usize = SLOTS * SLOT;
 /// Records of one event that may be on their way.
 const WORDS: u64 = 64;
 const PASSED: usize = 64;
+const EXPORTERS: usize = PASSED + WORDS as usize * 8;
+
+/// How often who waits looks whether the other process lives.
+const ALIVE: Duration = Duration::from_millis(100);
 
 /// A decoded handle.
 ///
@@ -187,6 +191,15 @@ impl Page {
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(slot as usize * SLOT + 16).cast()) }
     }
 
+    /// The exporter has ended, however: its lock is gone.
+    fn is_orphan(&self) -> bool {
+        let dead = !self.owned && lock_file(&self.file, libc::LOCK_EX);
+        if dead {
+            lock_file(&self.file, libc::LOCK_UN);
+        }
+        dead
+    }
+
     /// Where GPUs see the page: pinned at the first use.
     fn device_base(&self) -> Option<u64> {
         *self.device_base.get_or_init(|| {
@@ -301,7 +314,7 @@ impl Slot {
                 .is_ok()
         };
         let index = (0..SLOTS as u32).find(free)?;
-        for at in (0..WORDS as usize).map(|word| PASSED + word * 8).chain([8]) {
+        for at in (PASSED..EXPORTERS + WORDS as usize * 8).step_by(8).chain([8]) {
             page.word(index, at).store(0, Ordering::Release);
         }
         let generation = page.word(index, 0).fetch_add(1, Ordering::AcqRel) + 1;
@@ -385,6 +398,17 @@ impl Slot {
         record == 0 || holds
     }
 
+    fn exporters(&self, record: u64) -> &AtomicU64 {
+        self.page.word(self.index, EXPORTERS + (record % WORDS) as usize * 8)
+    }
+
+    /// A record that will never be passed, because the process that made it has ended.
+    fn is_lost(&self, record: u64) -> bool {
+        let lost = self.exporters(record).load(Ordering::Acquire) == record && self.page.is_orphan();
+        // Passed just before the end.
+        lost && !self.is_passed(record)
+    }
+
     fn target(&self, record: u64, stream: &Stream) -> Target {
         let host = self.passed(record).as_ptr() as u64;
         let base = self.page.base.as_ptr() as u64;
@@ -407,6 +431,9 @@ impl Slot {
     /// As [`Stream::write_memory`].
     pub fn record(self: &Arc<Self>, stream: &Stream) -> Result<u64> {
         let record = self.page.word(self.index, 8).fetch_add(1, Ordering::AcqRel) + 1;
+        if self.page.owned {
+            self.exporters(record).store(record, Ordering::Release);
+        }
         let enqueue = || {
             if let Some(before) = record.checked_sub(WORDS).filter(|&before| before > 0) {
                 stream.wait_for_memory(self.condition(before, stream))?;
@@ -440,12 +467,20 @@ impl Slot {
     /// Waits for record `record` on the host.
     ///
     /// # Errors
-    /// The process's fault.
+    /// The process's fault; UNKNOWN when the exporter has ended with the record on its way.
     pub fn wait(&self, record: u64) -> Result<()> {
         let start = Instant::now();
+        let mut looked = Duration::ZERO;
         while !self.is_passed(record) {
             fault::check()?;
             let waited = start.elapsed();
+            if waited > looked + ALIVE {
+                looked = waited;
+                if self.is_lost(record) {
+                    log::error!("waiting for an event of a process that has ended before its GPU had passed it");
+                    return Err(Error::UNKNOWN);
+                }
+            }
             if waited < Duration::from_micros(20) {
                 core::hint::spin_loop();
             } else {
