@@ -50,8 +50,11 @@ impl<T: Default + 'static> ThreadState<T> {
     }
 }
 
+/// What runs at the end of a thread.
+type Endings = ManuallyDrop<RefCell<Vec<Box<dyn FnOnce()>>>>;
+
 thread_local! {
-    static ENDINGS: ManuallyDrop<RefCell<Vec<Box<dyn FnOnce()>>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+    static ENDINGS: Endings = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// Runs `action` when the calling thread ends, but not when the process does.
