@@ -33,6 +33,7 @@ mod suites;
 mod tested;
 mod tidy;
 mod tools_suite;
+mod ucx;
 mod vgpu_kill;
 
 use std::process::ExitCode;

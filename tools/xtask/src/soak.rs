@@ -10,7 +10,7 @@ use crate::exec::BarMode;
 use crate::ring::{Configuration, Path};
 use crate::scenarios::{self, Scenario};
 use crate::setup::{self, Rocr};
-use crate::{Result, audit, bench, demo, hsa_programs, vgpu_kill};
+use crate::{Result, audit, bench, demo, hsa_programs, ucx, vgpu_kill};
 
 /// Options of `soak`.
 #[derive(clap::Args)]
@@ -39,6 +39,8 @@ enum Name {
     GatedHalo,
     /// Random programs over streams against a sequential model, 10 minutes.
     StreamProperty,
+    /// UCX over device memory: every test and kind of memory of its perftest, and more sizes and offsets of ours.
+    Ucx,
     /// symbol-audit on NVIDIA's packages, the large ones too (NCCL, NVSHMEM, cuBLAS, 1 GiB of kernels), against `readelf` and
     /// `strings`.
     AuditPackages,
@@ -97,6 +99,21 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             };
             failures += u32::from(outcome.is_err());
             let line = format!("{:6.1} s  {}  {verdict}", start.elapsed().as_secs_f64(), case.name());
+            println!("{line}");
+            let _ = writeln!(report, "{line}");
+        }
+    }
+    if arguments.name == Name::Ucx {
+        for case in ucx::soak() {
+            let start = Instant::now();
+            let outcome = case.run();
+            failures += u32::from(outcome.is_err());
+            let verdict = outcome.map_or_else(|error| format!("FAILED: {error}"), |text| format!("ok {text}"));
+            let line = format!(
+                "{:6.1} s  {}  {verdict}",
+                start.elapsed().as_secs_f64(),
+                case.describe()
+            );
             println!("{line}");
             let _ = writeln!(report, "{line}");
         }

@@ -13,7 +13,7 @@ use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
 use crate::{
     Result, audit, bench, conformance, demo, docs, gtl, hip, hsa_programs, messages, preload, process, programs,
-    scenarios, slurm_suite, tidy, tools_suite, vgpu_kill,
+    scenarios, slurm_suite, tidy, tools_suite, ucx, vgpu_kill,
 };
 
 /// Options of `test`.
@@ -46,6 +46,8 @@ enum Suite {
     Cuda,
     /// The ring exchange under MPI.
     Ring,
+    /// UCX over device memory: its own perftest, and a program that checks every byte.
+    Ucx,
     /// Protocols between processes and streams: the gated halo, thousands of waiting streams.
     Scenarios,
     /// A closed library linked with three linkers, and its kernels.
@@ -113,6 +115,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             Suite::Conformance => conformance_programs(&mut tally),
             Suite::Cuda => cuda_programs(&mut tally),
             Suite::Ring => ring_exchange(&mut tally),
+            Suite::Ucx => {
+                for case in ucx::cases() {
+                    tally.case(case.describe(), case.run());
+                }
+                Ok(())
+            }
             Suite::Scenarios => {
                 for case in scenarios::cases() {
                     tally.case(case.describe(), case.run());
