@@ -1,6 +1,8 @@
 // Graphs, built by hand and captured: every result is compared with what the host computes.
 #include "cases.h"
 
+#include <cuda.h>
+
 #include <thread>
 
 // What applications put into graphs: a node's value is made of the values of the nodes before it.
@@ -489,6 +491,122 @@ CASE(threads_capture_and_launch_side_by_side) {
   for (auto& thread : all) thread.join();
   std::vector<int> found = v.host();
   for (int t = 0; t < threads; t++) EXPECT(found[t] == rounds * 5);
+}
+
+CASE(launches_wait_behind_values_in_memory) {
+  Device<int> v(2);
+  OK(cudaMemset(v.data, 0, 8));
+  volatile unsigned* flag;
+  OK(cudaMallocHost((void**)&flag, 64));
+  flag[0] = flag[1] = 0;
+  OK(cudaDeviceSynchronize());
+  cudaStream_t stream;
+  OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  // Kernels alone, and kernels with other nodes.
+  cudaGraph_t kernels, mixed;
+  OK(cudaGraphCreate(&kernels, 0));
+  kernel(kernels, {kernel(kernels, {}, step, v.data, 0)}, step, v.data, 1);
+  OK(cudaGraphCreate(&mixed, 0));
+  cudaGraphNode_t copy, first = kernel(mixed, {}, step, v.data, 2);
+  OK(cudaGraphAddMemcpyNode1D(&copy, mixed, &first, 1, v.data + 1, v.data, 4, cudaMemcpyDeviceToDevice));
+  kernel(mixed, {copy}, step, v.data + 1, 3);
+  cudaGraphExec_t one = ready(kernels), two = ready(mixed);
+  EXPECT(cuStreamWaitValue32(stream, (CUdeviceptr)flag, 1, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS);
+  OK(cudaGraphLaunch(one, stream));
+  OK(cudaGraphLaunch(two, stream));
+  EXPECT(cuStreamWriteValue32(stream, (CUdeviceptr)(flag + 1), 7, 0) == CUDA_SUCCESS);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT(flag[1] == 0);
+  GIVES(cudaErrorNotReady, cudaStreamQuery(stream));
+  flag[0] = 1;
+  OK(cudaStreamSynchronize(stream));
+  EXPECT(flag[1] == 7);
+  EXPECT(value(v.data) == 3 && value(v.data + 1) == 4);
+  for (auto exec : {one, two}) OK(cudaGraphExecDestroy(exec));
+  for (auto graph : {kernels, mixed}) OK(cudaGraphDestroy(graph));
+  OK(cudaStreamDestroy(stream));
+  OK(cudaFreeHost((void*)flag));
+}
+
+CASE(a_node_may_wait_for_what_another_branch_writes) {
+  Device<unsigned> v(4);
+  OK(cudaMemset(v.data, 0, 16));
+  CUcontext context;
+  cuCtxGetCurrent(&context);
+  auto operation = [&](CUstreamBatchMemOpType type, unsigned* at, unsigned value) {
+    CUstreamBatchMemOpParams op;
+    memset(&op, 0, sizeof op);
+    op.operation = type;
+    op.writeValue.address = (CUdeviceptr)at;
+    op.writeValue.value = value;
+    return op;
+  };
+  CUstreamBatchMemOpParams wait = operation(CU_STREAM_MEM_OP_WAIT_VALUE_32, v.data, 5);
+  CUstreamBatchMemOpParams write[2] = {operation(CU_STREAM_MEM_OP_WRITE_VALUE_32, v.data + 1, 6), operation(CU_STREAM_MEM_OP_WRITE_VALUE_32, v.data, 5)};
+  cudaGraph_t graph;
+  OK(cudaGraphCreate(&graph, 0));
+  cudaGraphNode_t waits, writes, copy;
+  CUDA_BATCH_MEM_OP_NODE_PARAMS params = {};
+  params.ctx = context;
+  params.count = 1;
+  params.paramArray = &wait;
+  EXPECT(cuGraphAddBatchMemOpNode(&waits, graph, nullptr, 0, &params) == CUDA_SUCCESS);
+  params.count = 2;
+  params.paramArray = write;
+  EXPECT(cuGraphAddBatchMemOpNode(&writes, graph, nullptr, 0, &params) == CUDA_SUCCESS);
+  OK(cudaGraphAddMemcpyNode1D(&copy, graph, &waits, 1, v.data + 2, v.data + 1, 4, cudaMemcpyDeviceToDevice));
+  cudaGraphExec_t exec = ready(graph);
+  for (int i = 0; i < 3; i++) {
+    OK(cudaMemset(v.data, 0, 16));
+    OK(cudaGraphLaunch(exec, 0));
+    OK(cudaDeviceSynchronize());
+    std::vector<unsigned> found = v.host();
+    EXPECT(found[0] == 5 && found[1] == 6 && found[2] == 6);
+  }
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaGraphDestroy(graph));
+}
+
+CASE(one_graph_works_on_two_devices) {
+  int devices = 0;
+  OK(cudaGetDeviceCount(&devices));
+  if (devices < 2) return;
+  int *a, *b;
+  cudaStream_t first, second;
+  cudaEvent_t fork, join;
+  OK(cudaMalloc(&a, 4));
+  OK(cudaMemset(a, 0, 4));
+  OK(cudaStreamCreate(&first));
+  OK(cudaEventCreateWithFlags(&fork, cudaEventDisableTiming));
+  OK(cudaSetDevice(1));
+  OK(cudaMalloc(&b, 4));
+  OK(cudaMemset(b, 0, 4));
+  OK(cudaStreamCreate(&second));
+  OK(cudaEventCreateWithFlags(&join, cudaEventDisableTiming));
+  OK(cudaSetDevice(0));
+  OK(cudaDeviceSynchronize());
+  OK(cudaStreamBeginCapture(first, cudaStreamCaptureModeRelaxed));
+  add<<<1, 1, 0, first>>>(a, 1);
+  OK(cudaEventRecord(fork, first));
+  OK(cudaSetDevice(1));
+  OK(cudaStreamWaitEvent(second, fork, 0));
+  OK(cudaMemcpyPeerAsync(b, 1, a, 0, 4, second));
+  add<<<1, 1, 0, second>>>(b, 100);
+  OK(cudaEventRecord(join, second));
+  OK(cudaSetDevice(0));
+  OK(cudaStreamWaitEvent(first, join, 0));
+  add<<<1, 1, 0, first>>>(a, 10);
+  cudaGraph_t graph;
+  OK(cudaStreamEndCapture(first, &graph));
+  cudaGraphExec_t exec = ready(graph);
+  for (int i = 0; i < 5; i++) OK(cudaGraphLaunch(exec, first));
+  OK(cudaStreamSynchronize(first));
+  EXPECT(value(a) == 55 && value(b) == 145);
+  OK(cudaGraphExecDestroy(exec));
+  OK(cudaGraphDestroy(graph));
+  for (auto stream : {first, second}) OK(cudaStreamDestroy(stream));
+  for (auto event : {fork, join}) OK(cudaEventDestroy(event));
+  for (auto p : {a, b}) OK(cudaFree(p));
 }
 
 // A conjugate gradient solver as applications write it: the body of the loop is captured once.

@@ -142,6 +142,16 @@ pub fn owns(address: u64) -> bool {
     found.is_some_and(|block| address - block.address() < block.size())
 }
 
+/// Calls `f` with the address of every block on a device, live or not.
+pub fn for_each_on(device: &Device, mut f: impl FnMut(u64)) {
+    let all: Vec<Arc<Allocation>> = table().all.values().filter_map(Weak::upgrade).collect();
+    for block in all {
+        if block.context().device.ordinal == device.ordinal {
+            f(block.address());
+        }
+    }
+}
+
 /// `cudaFree` and `cudaFreeAsync` of a live block.
 ///
 /// # Errors

@@ -232,6 +232,14 @@ pub(crate) fn grant(owner: &'static Device, reader: &'static Device) -> Result<(
             return Err(error.into());
         }
     }
+    // Graphs' blocks are in the registry only while they live.
+    crate::graph::memory::for_each_on(owner, |base| {
+        if let Some(address) = pointer_to(base)
+            && let Err(error) = hsa::memory::add_access(&agents, address)
+        {
+            log::warn!("memory of a graph at {base:#x} cannot be mapped to {reader:?}: {error}");
+        }
+    });
     Ok(())
 }
 
