@@ -33,10 +33,20 @@ static inline uint64_t code_kernel(const struct code *code, const char *name)
     return object;
 }
 
+static inline void dispatch_private(const struct machine *m, hsa_queue_t *queue, uint64_t kernel, uint32_t grid, uint16_t group,
+                                    uint32_t lds, uint32_t private_size, const void *arguments, size_t size, hsa_signal_t done);
+
 // Dispatches a one-dimensional grid. `arguments` are copied into fresh kernel-argument memory, which is left to the end
 // of the program: these programs are short.
 static inline void dispatch(const struct machine *m, hsa_queue_t *queue, uint64_t kernel, uint32_t grid, uint16_t group,
                             uint32_t lds, const void *arguments, size_t size, hsa_signal_t done)
+{
+    dispatch_private(m, queue, kernel, grid, group, lds, 0, arguments, size, done);
+}
+
+// The same with private memory for each work-item.
+static inline void dispatch_private(const struct machine *m, hsa_queue_t *queue, uint64_t kernel, uint32_t grid, uint16_t group,
+                                    uint32_t lds, uint32_t private_size, const void *arguments, size_t size, hsa_signal_t done)
 {
     void *kernarg;
     hsa_agent_t agents[MAX_GPUS];
@@ -54,6 +64,7 @@ static inline void dispatch(const struct machine *m, hsa_queue_t *queue, uint64_
         .grid_size_x = grid,
         .grid_size_y = 1,
         .grid_size_z = 1,
+        .private_segment_size = private_size,
         .group_segment_size = lds,
         .kernel_object = kernel,
         .kernarg_address = kernarg,

@@ -13,6 +13,37 @@ static hsa_queue_t *queue_new(void)
     return queue;
 }
 
+// A queue that needs more and more private memory: the packet processor asks, and the runtime gives it scratch.
+static void scratch(struct machine *m, const struct code *code)
+{
+    enum { ITEMS = 64 * 40 };
+    hsa_agent_t gpu = m->gpu[0].agent;
+    unsigned *out = host_alloc(m, ITEMS * 4);
+    hsa_queue_t *queue;
+    CHECK(hsa_queue_create(gpu, 64, HSA_QUEUE_TYPE_MULTI, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue));
+    hsa_executable_symbol_t symbol;
+    uint32_t private_size = 0;
+    CHECK(hsa_executable_get_symbol_by_name(code->executable, "scratch.kd", &code->agent, &symbol));
+    CHECK(hsa_executable_symbol_get_info(symbol, HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_PRIVATE_SEGMENT_SIZE, &private_size));
+    EXPECT(private_size >= 2048, "an array in private memory, not %u bytes", private_size);
+    // The packet may ask for more than the kernel uses.
+    for (uint32_t size = private_size; size <= 4 * private_size; size *= 2) {
+        struct { unsigned *out; unsigned n; } arguments = {out, 100};
+        hsa_signal_t done = signal_new(1);
+        memset(out, 0, ITEMS * 4);
+        dispatch_private(m, queue, code_kernel(code, "scratch.kd"), ITEMS, 64, 0, size, &arguments, sizeof arguments, done);
+        wait_for(done, "a kernel with scratch");
+        for (unsigned i = 0; i < ITEMS; i++) {
+            unsigned sum = 0;
+            for (unsigned j = 0; j < 100; j++) sum += i * 3 + j * 7 % 512;
+            EXPECT(out[i] == sum, "item %u to sum up to %u, it has %u", i, sum, out[i]);
+        }
+        CHECK(hsa_signal_destroy(done));
+    }
+    CHECK(hsa_queue_destroy(queue));
+    CHECK(hsa_amd_memory_pool_free(out));
+}
+
 int main(int argc, char **argv)
 {
     EXPECT(argc == 2, "the path of a code object");
@@ -83,6 +114,7 @@ int main(int argc, char **argv)
     CHECK(hsa_queue_destroy(second));
 
     CHECK(hsa_queue_destroy(queue));
+    scratch(&m, &code);
     CHECK(hsa_executable_destroy(code.executable));
     CHECK(hsa_shut_down());
     printf("kernels: ok\n");

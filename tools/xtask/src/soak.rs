@@ -20,6 +20,9 @@ pub struct Arguments {
     /// How often to repeat it.
     #[arg(long, default_value_t = 1)]
     repeat: u32,
+    /// ROCr builds for hsa-matrix (default: 6.1.2 and 5.2.3; sid is reported and never gates).
+    #[arg(long)]
+    rocr: Vec<Rocr>,
     /// Run what is built, without asking cargo whether it is up to date.
     #[arg(long)]
     no_build: bool,
@@ -90,7 +93,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         failures += result.faults.len() as u32;
     }
     if arguments.name == Name::HsaMatrix {
-        for case in hsa_programs::matrix()? {
+        let builds = match &arguments.rocr[..] {
+            [] => vec![Rocr::V612, Rocr::V523],
+            builds => builds.to_vec(),
+        };
+        for case in hsa_programs::matrix(&builds)? {
             let start = Instant::now();
             let outcome = case.run();
             let verdict = match &outcome {

@@ -10,6 +10,7 @@ use cdna::{
 use crate::{
     apertures, os, pm4,
     queue::{Context, Engine, Step},
+    scratch,
     signal::Signal,
 };
 
@@ -362,6 +363,10 @@ impl Aql {
         let queue_va = queue_address(context).map_err(Failure::at("amd_queue_t"))?;
         // Dimensions that the packet does not use count as 1, whatever their fields hold.
         let used = |sizes: [u32; 3]| std::array::from_fn(|i| if i < packet.dimensions.into() { sizes[i] } else { 1 });
+        let granted = scratch::require(context, queue_va, packet.private_segment_size);
+        if granted.map_err(Failure::at("amd_queue_t"))? == scratch::Outcome::Over {
+            return Err(Failure::Cancelled);
+        }
         let machine = Machine { context };
         let process = context.process;
         let kernel = || process.names.kernel(&context.gpu.vm, packet.kernel_object);
@@ -376,8 +381,6 @@ impl Aql {
             dispatch_id: self.read_index,
             workgroup_size: used(packet.workgroup_size),
             grid_size: used(packet.grid_size),
-            // The interpreter keeps private memory for its waves itself: a queue never runs out of scratch here, so
-            // nothing is written to queue_inactive_signal to have ROCr enlarge it.
             private_segment_size: packet.private_segment_size,
             group_segment_size: packet.group_segment_size,
             kernel_object: packet.kernel_object,
@@ -400,6 +403,9 @@ impl Aql {
                     stats.foreign_bytes_stored + stats.foreign_bytes_loaded,
                 );
                 let took = os::clock_ns(libc::CLOCK_MONOTONIC) - start;
+                if packet.private_segment_size > 0 {
+                    scratch::release(context, queue_va).map_err(Failure::at("amd_queue_t"))?;
+                }
                 if counters.by_kernel() {
                     counters.add_kernel(kernel().label(), &stats, took);
                 }

@@ -111,11 +111,7 @@ pub unsafe fn ioctl(process: &'static Process, request: Request, argument: *mut 
             kfd::ALLOC_QUEUE_GWS => {
                 let args: &mut abi::AllocQueueGws = view(request, argument)?;
                 args.first_gws = 0;
-                if process.queues.exists(args.queue_id) {
-                    Ok(())
-                } else {
-                    Err(libc::EINVAL)
-                }
+                process.queues.alloc_gws(args.queue_id, args.num_gws)
             }
             kfd::SET_XNACK_MODE => {
                 let args: &mut abi::SetXnackMode = view(request, argument)?;
@@ -653,6 +649,62 @@ pub mod tests {
             MEMORY - 4096,
             "the first import keeps the memory"
         );
+        done(process);
+    }
+
+    fn queue(process: &'static Process, gpu: usize, queue_type: u32) -> Result<u32, Errno> {
+        let mut args: abi::CreateQueue =
+            // SAFETY: numbers only.
+            unsafe { std::mem::zeroed() };
+        (args.ring_base_address, args.ring_size) = (0x7f00_0000_0000, 4096);
+        (args.gpu_id, args.queue_type, args.queue_percentage) = (process.gpus[gpu].id, queue_type, 100);
+        call(process, kfd::CREATE_QUEUE, &mut args).map(|()| args.queue_id)
+    }
+
+    #[test]
+    fn copy_engines_have_as_many_queues_as_slots() {
+        let process = machine("limits");
+        let made: Vec<u32> = std::iter::from_fn(|| queue(process, 0, abi::queue_type::SDMA).ok()).collect();
+        assert_eq!(made.len(), 16, "two engines of eight");
+        assert_eq!(queue(process, 0, abi::queue_type::SDMA), Err(libc::ENOMEM));
+        assert!(
+            queue(process, 1, abi::queue_type::SDMA).is_ok(),
+            "the other GPU has its own"
+        );
+        assert!(queue(process, 0, abi::queue_type::SDMA_XGMI).is_ok());
+        let mut args = abi::DestroyQueue {
+            queue_id: made[3],
+            pad: 0,
+        };
+        call(process, kfd::DESTROY_QUEUE, &mut args).unwrap();
+        assert_eq!(queue(process, 0, abi::queue_type::SDMA), Ok(made[3]));
+        done(process);
+    }
+
+    #[test]
+    fn one_queue_of_a_process_has_the_wave_sync() {
+        let process = machine("gws");
+        let (a, b) = (queue(process, 0, 1).unwrap(), queue(process, 0, 1).unwrap());
+        let gws = |queue_id, num_gws| {
+            let mut args = abi::AllocQueueGws {
+                queue_id,
+                num_gws,
+                first_gws: 9,
+                pad: 0,
+            };
+            call(process, kfd::ALLOC_QUEUE_GWS, &mut args)
+        };
+        assert_eq!(gws(a, 0), Err(libc::EINVAL));
+        assert_eq!(gws(a, 64), Ok(()));
+        assert_eq!(gws(b, 64), Err(libc::EBUSY));
+        assert_eq!(gws(99, 64), Err(libc::EINVAL));
+        call(
+            process,
+            kfd::DESTROY_QUEUE,
+            &mut abi::DestroyQueue { queue_id: a, pad: 0 },
+        )
+        .unwrap();
+        assert_eq!(gws(b, 64), Ok(()), "it went with its queue");
         done(process);
     }
 

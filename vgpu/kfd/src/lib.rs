@@ -35,6 +35,7 @@ mod os;
 mod pm4;
 mod process;
 mod queue;
+mod scratch;
 mod sdma;
 mod shared;
 mod signal;

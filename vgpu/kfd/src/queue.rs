@@ -20,13 +20,16 @@ use crate::{
     abi::{CreateQueue, UpdateQueue, queue_type},
     aql, os,
     process::{DOORBELLS, Gpu, Process},
-    sdma,
+    sdma, sysfs,
 };
 
 type Errno = i32;
 
 /// Smallest ring that the driver accepts.
 const MIN_RING_SIZE: u32 = 1024;
+/// Queues of a process (`KFD_MAX_NUM_OF_QUEUES_PER_PROCESS`). Compute queues beyond the hardware's slots take turns; SDMA
+/// queues do not: there are as many as slots.
+const MOST_QUEUES: usize = 1024;
 
 /// What a queue and the ioctls about it share.
 #[derive(Debug)]
@@ -242,6 +245,10 @@ fn run(context: &Context, engine: &mut dyn Engine) {
 struct Queue {
     control: Arc<Control>,
     gpu: u32,
+    /// `KFD_IOC_QUEUE_TYPE_*`
+    kind: u32,
+    /// Has the process's global wave sync.
+    gws: bool,
     doorbell: usize,
     thread: Option<JoinHandle<()>>,
 }
@@ -309,7 +316,7 @@ impl Queues {
     /// `CREATE_QUEUE`.
     ///
     /// # Errors
-    /// `EINVAL` for arguments that the driver refuses, `ENOMEM` when doorbells run out.
+    /// `EINVAL` for arguments that the driver refuses, `ENOMEM` when doorbells or slots run out.
     pub fn create(&self, process: &'static Process, args: &mut CreateQueue) -> Result<(), Errno> {
         let gpu = process.gpu_by_id(args.gpu_id).ok_or(libc::EINVAL)?;
         let size = args.ring_size;
@@ -325,6 +332,12 @@ impl Queues {
             return Err(libc::EINVAL);
         }
         let mut table = self.table();
+        let same = |queue: &&Queue| queue.gpu == gpu.index && queue.kind == args.queue_type;
+        let slots = sysfs::sdma_queues(process.config.machine.target, args.queue_type).unwrap_or(MOST_QUEUES);
+        if table.len() >= MOST_QUEUES || table.values().filter(same).count() >= slots {
+            log::info!("no more queues of type {} on GPU {}", args.queue_type, gpu.index);
+            return Err(libc::ENOMEM);
+        }
         let id = (0..).find(|id| !table.contains_key(id)).ok_or(libc::ENOMEM)?;
         let free = |index: &usize| {
             !table
@@ -371,6 +384,8 @@ impl Queues {
             Queue {
                 control,
                 gpu: gpu.index,
+                kind: args.queue_type,
+                gws: false,
                 doorbell: index,
                 thread: Some(thread),
             },
@@ -428,6 +443,24 @@ impl Queues {
         while pause && !control.parked.load(Ordering::Acquire) && !control.finished.load(Ordering::Acquire) {
             thread::sleep(Duration::from_micros(50));
         }
+        Ok(())
+    }
+
+    /// `ALLOC_QUEUE_GWS`: gives a queue the process's global wave sync, or takes it away.
+    ///
+    /// # Errors
+    /// `EINVAL`: no such queue, or none to take away. `EBUSY`: another queue of the process has it on this GPU.
+    pub fn alloc_gws(&self, id: u32, count: u32) -> Result<(), Errno> {
+        let mut table = self.table();
+        let gpu = table.get(&id).ok_or(libc::EINVAL)?.gpu;
+        let taken = table.values().any(|queue| queue.gpu == gpu && queue.gws);
+        match (count > 0, taken) {
+            (true, true) => return Err(libc::EBUSY),
+            (false, false) => return Err(libc::EINVAL),
+            _ => {}
+        }
+        let queue = table.get_mut(&id).ok_or(libc::EINVAL)?;
+        queue.gws = count > 0;
         Ok(())
     }
 

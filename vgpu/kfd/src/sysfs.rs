@@ -6,7 +6,10 @@ use std::{fmt::Write as _, fs, io, path::Path};
 
 use cdna::Target;
 
-use crate::config::{Bar, Link as Connection, MachineConfig};
+use crate::{
+    abi::queue_type,
+    config::{Bar, Link as Connection, MachineConfig},
+};
 
 /// Path prefixes that belong to the virtual machine, and what they are called below `VGPU_ROOT`.
 pub const PREFIXES: &[(&str, &str)] = &[
@@ -81,6 +84,20 @@ pub fn product(target: Target) -> Product {
             xgmi_engines: 14,
         },
     }
+}
+
+/// Copy engines for the host's memory and the GPU's own, and queues of each engine.
+const SDMA_ENGINES: u32 = 2;
+const QUEUES_PER_SDMA_ENGINE: u32 = 8;
+
+/// How many SDMA queues of a kind a GPU has; `None` for other kinds.
+pub fn sdma_queues(target: Target, queue_type: u32) -> Option<usize> {
+    let engines = match queue_type {
+        queue_type::SDMA => SDMA_ENGINES,
+        queue_type::SDMA_XGMI => product(target).xgmi_engines,
+        _ => return None,
+    };
+    Some((engines * QUEUES_PER_SDMA_ENGINE) as usize)
 }
 
 /// The id by which ioctls name a GPU: any nonzero number.
@@ -269,9 +286,9 @@ fn gpu_properties(gpu: u32, config: &MachineConfig, product: &Product) -> String
         ("domain", 0),
         ("drm_render_minor", (FIRST_RENDER_MINOR + gpu).into()),
         ("hive_id", hive),
-        ("num_sdma_engines", 2),
+        ("num_sdma_engines", SDMA_ENGINES.into()),
         ("num_sdma_xgmi_engines", product.xgmi_engines.into()),
-        ("num_sdma_queues_per_engine", 8),
+        ("num_sdma_queues_per_engine", QUEUES_PER_SDMA_ENGINE.into()),
         ("num_cp_queues", 24),
         ("max_engine_clk_fcompute", product.engine_clock.into()),
         ("local_mem_size", 0),
