@@ -192,7 +192,7 @@ fn style(tally: &mut Tally) -> Result<()> {
 fn unit(tally: &mut Tally) -> Result<()> {
     tally.case(
         "cargo test --workspace",
-        process::must(&mut test_command(&["test", "--workspace"])?).map(|()| String::new()),
+        process::must(&mut test_command(&["test", "--workspace", "--no-fail-fast"])?).map(|()| String::new()),
     );
     Ok(())
 }
