@@ -101,12 +101,17 @@ impl Runtime {
         Ok(command)
     }
 
-    /// Builds the stand-in in `folder`, against NVIDIA's runtime and a driver that has the names of the list.
-    fn stand_in(&self, folder: &Path, compression: Compression) -> Result<PathBuf> {
+    /// Writes the kernels' fat binary into `folder`, where the compiler looks for it.
+    fn kernels(folder: &Path, compression: Compression) -> Result<()> {
         let mut ptx = fs::read(ptx()?)?;
         ptx.push(0);
         let image = Image::ptx(75, &ptx).compressed(compression);
-        fs::write(folder.join("reductions.fatbin"), container(&[image]))?;
+        Ok(fs::write(folder.join("reductions.fatbin"), container(&[image]))?)
+    }
+
+    /// Builds the stand-in in `folder`, against NVIDIA's runtime and a driver that has the names of the list.
+    fn stand_in(&self, folder: &Path, compression: Compression) -> Result<PathBuf> {
+        Self::kernels(folder, compression)?;
         let driver = folder.join("libcuda.so.1");
         let [_, driver_names] = imports()?;
         dummy(&driver, "libcuda.so.1", &driver_names)?;
@@ -248,6 +253,24 @@ pub fn run(case: &mut dyn FnMut(String, Result<String>)) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Builds `exchange.c` in `folder` over the stand-in with its message layer; returns the program.
+pub fn exchange(folder: &Path) -> Result<PathBuf> {
+    Runtime::kernels(folder, Compression::Zstd)?;
+    let ours = ["libcudart.so.12", "libcuda.so.1"].map(|name| bench::release().join(name));
+    let library = folder.join(STAND_IN);
+    let mut command = RUNTIMES[0].cc(folder, "standin.c")?;
+    command.args(["transport.c", "transport_cuda.c"].map(|source| sources().join(source)));
+    command.args(["-shared", "-fPIC", "-Wl,-z,defs", &format!("-Wl,-soname,{STAND_IN}")]);
+    quietly(command.args(&ours).arg("-o").arg(&library))?;
+    let program = folder.join("exchange-cuda");
+    let mut command = RUNTIMES[0].cc(folder, "exchange.c")?;
+    command
+        .args(["-DREDUCTIONS", &format!("-Wl,-rpath,{}", folder.display())])
+        .arg(&library);
+    quietly(command.args(&ours).arg("-o").arg(&program))?;
+    Ok(program)
 }
 
 /// What GNU ld says where the stand-in meets a runtime without version nodes.

@@ -15,6 +15,7 @@ mod dist_suite;
 mod docs;
 mod exec;
 mod gtl;
+mod gtl_pair;
 mod hip;
 mod hsa_programs;
 mod interrupt;

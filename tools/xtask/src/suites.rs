@@ -12,8 +12,8 @@ use crate::exec::{self, BarMode};
 use crate::ring::{self, Configuration};
 use crate::setup::{self, Rocr};
 use crate::{
-    Result, audit, bench, conformance, demo, docs, gtl, hip, hsa_programs, messages, preload, process, programs,
-    scenarios, slurm_suite, tidy, tools_suite, ucx, vgpu_kill,
+    Result, audit, bench, conformance, demo, docs, gtl, gtl_pair, hip, hsa_programs, messages, preload, process,
+    programs, scenarios, slurm_suite, tidy, tools_suite, ucx, vgpu_kill,
 };
 
 /// Options of `test`.
@@ -52,6 +52,8 @@ enum Suite {
     Scenarios,
     /// A closed library linked with three linkers, and its kernels.
     Link,
+    /// Two ranks over the closed library's stand-in and over its twin that knows HSA alone.
+    Gtl,
     /// The archive of `cargo xtask dist`, unpacked and used from a clean folder.
     Dist,
     /// symbol-audit on packages built for CUDA and on the closed library's stand-in, against `readelf` and `strings`.
@@ -128,6 +130,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
                 Ok(())
             }
             Suite::Link => gtl::run(&mut |name, outcome| tally.case(name, outcome)),
+            Suite::Gtl => gtl_pair::run(&mut |name, outcome| tally.case(name, outcome)),
             Suite::Dist => archive(&mut tally),
             Suite::Audit => audit_packages(&mut tally),
             Suite::Tools => tools_suite::run(&mut |name, outcome| tally.case(name, outcome))
