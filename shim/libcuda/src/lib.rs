@@ -5,5 +5,6 @@
 //! `symbol-versions/tables`. An export is an assembly label because rustc leaves the symbols that it knows of unversioned.
 
 mod old_glibc;
+mod tool;
 
 include!(concat!(env!("OUT_DIR"), "/exports.rs"));

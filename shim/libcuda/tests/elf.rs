@@ -25,6 +25,14 @@ fn exports_are_the_tables_and_nothing_else() {
                 assert_eq!(table.kind.0, STT_OBJECT);
                 assert_eq!(table.place.1, 8 * private.table().symbols().len() as u64);
             }
+            // What ROCr looks for in loaded libraries (`src/tool.rs`).
+            for (name, kind) in [
+                ("OnLoad", STT_FUNC),
+                ("OnUnload", STT_FUNC),
+                ("HSA_AMD_TOOL_PRIORITY", STT_OBJECT),
+            ] {
+                assert_eq!(built.remove(name).expect(name).kind.0, kind, "{name}");
+            }
         }
         let expected: BTreeMap<&str, Option<&str>> = of
             .table()

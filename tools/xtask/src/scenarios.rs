@@ -134,7 +134,13 @@ fn build(name: &str) -> Result<PathBuf> {
 pub fn cases() -> Vec<Scenario> {
     let halo = |arguments| Scenario::new("gated_halo", arguments);
     let streams = || Scenario::new("waiting_streams", "");
+    let window = |arguments| Scenario::new("symmetric_window", arguments);
     vec![
+        window("--ranks 2"),
+        window("--ranks 2").gpus(1).small_bar(),
+        window("--ranks 4").gpus(4).gfx942(),
+        // Virtual memory is not there, and the calls say so.
+        window("--ranks 2").over(Rocr::V523),
         halo("--ranks 2"),
         halo("--ranks 2 --put kernel").gpus(1).small_bar(),
         halo("--ranks 2").over(Rocr::V523),
@@ -195,6 +201,18 @@ pub fn soak_property() -> Vec<Scenario> {
             .limit(900)
             .over(Rocr::V523)
             .with(&["REGAUGE_QUEUES=2"]),
+    ]
+}
+
+/// What `cargo xtask soak symmetric-window` runs: 10 000 mappings and more, in every order of taking down.
+pub fn soak_windows() -> Vec<Scenario> {
+    let window = |arguments| Scenario::new("symmetric_window", arguments).limit(3600);
+    vec![
+        window("--ranks 2 --cycles 64"),
+        window("--ranks 4 --cycles 64"),
+        window("--ranks 8 --cycles 64").gpus(8),
+        window("--ranks 8 --cycles 32").gpus(1).small_bar(),
+        window("--ranks 2 --cycles 3500 --mib 2").gpus(1),
     ]
 }
 

@@ -44,6 +44,8 @@ enum Name {
     StreamProperty,
     /// UCX over device memory: every test and kind of memory of its perftest, and more sizes and offsets of ours.
     Ucx,
+    /// Windows of virtual memory over all ranks: descriptors and free memory stay the same.
+    SymmetricWindow,
     /// symbol-audit on NVIDIA's packages, the large ones too (NCCL, NVSHMEM, cuBLAS, 1 GiB of kernels), against `readelf` and
     /// `strings`.
     AuditPackages,
@@ -179,6 +181,7 @@ fn scenario_runs(name: Name) -> Vec<Scenario> {
     match name {
         Name::GatedHalo => scenarios::soak(),
         Name::StreamProperty => scenarios::soak_property(),
+        Name::SymmetricWindow => scenarios::soak_windows(),
         _ => Vec::new(),
     }
 }

@@ -278,6 +278,16 @@ fn ucx_hooks() -> Result<String> {
 const KILLED_JOBS: u32 = 20;
 
 fn hsa(tally: &mut Tally) -> Result<()> {
+    for (by_name, order, bar) in [
+        (false, "first", BarMode::Large),
+        (true, "first", BarMode::Small),
+        (false, "last", BarMode::Small),
+        (true, "last", BarMode::Large),
+    ] {
+        let how = if by_name { "by name" } else { "linked" };
+        let name = format!("CUDA and HSA agree about memory ({how}, libcuda {order}, {bar:?} BAR)");
+        tally.case(name, hsa_view(by_name, order, bar));
+    }
     for rocr in [Rocr::V612, Rocr::V523] {
         tally.case(format!("rocminfo, ROCr {}", rocr.name()), rocminfo(&rocr));
     }
@@ -293,6 +303,34 @@ fn hsa(tally: &mut Tally) -> Result<()> {
         tally.case(case.name(), case.run());
     }
     Ok(())
+}
+
+/// Asks CUDA and HSA about the same memory: `tests/programs/hsa_view.c`, with HSA's functions linked or found by name, and
+/// CUDA's library loaded before or after HSA has started.
+fn hsa_view(by_name: bool, order: &str, bar: BarMode) -> Result<String> {
+    let root = Rocr::V612.ensure()?.ok_or("no root")?.join("usr");
+    let source = bench::root().join("tests/programs/hsa_view.c");
+    let mut command = Command::new("gcc");
+    command.args(["-O1", "-Wall", "-Wextra", "-Werror", "-I"]);
+    command
+        .arg(setup::nvcc()?.join("include"))
+        .arg("-I")
+        .arg(root.join("include"));
+    command.args(by_name.then_some("-DBY_NAME")).arg(&source);
+    if !by_name {
+        command.arg("-L").arg(root.join("lib/x86_64-linux-gnu"));
+        // Its own libraries come from where it will run.
+        command.args([
+            "-l:libhsa-runtime64.so.1",
+            "-Wl,--unresolved-symbols=ignore-in-shared-libs",
+        ]);
+    }
+    let name = if by_name { "hsa_view_by_name" } else { "hsa_view" };
+    let mut arguments = exec::Arguments::for_command([programs::compile(name, &source, command)?]);
+    arguments.command.push(order.into());
+    arguments.bar = bar;
+    arguments.gpus = 1;
+    checked(&arguments)
 }
 
 fn rocminfo(rocr: &Rocr) -> Result<String> {

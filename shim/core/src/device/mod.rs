@@ -101,6 +101,7 @@ impl Driver {
     fn start() -> Result<Self> {
         let hsa = hsa::get()?;
         crate::fork::register();
+        crate::memory::hsa_view::start();
         let found: Vec<Found> = hsa.gpus().filter_map(|agent| Found::new(hsa, agent)).collect();
         let uuids: Vec<[u8; 16]> = found.iter().map(|gpu| gpu.uuid).collect();
         let order = visibility::from_environment(&uuids)?;

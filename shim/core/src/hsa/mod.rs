@@ -14,6 +14,7 @@ pub mod memory;
 mod pool;
 pub mod queue;
 pub mod signal;
+pub mod tools;
 pub mod vmem;
 
 use std::path::Path;

@@ -8,6 +8,7 @@ pub mod dma_buf;
 pub mod graph;
 pub mod host;
 pub mod host_access;
+pub mod hsa_view;
 pub mod ipc;
 pub mod managed;
 pub mod pointer;

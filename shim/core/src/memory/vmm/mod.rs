@@ -271,14 +271,29 @@ pub fn map(address: u64, size: u64, offset: u64, handle: u64) -> Result<()> {
 /// # Errors
 /// INVALID_VALUE for a range that is not reserved or cuts a mapping.
 pub fn unmap(address: u64, size: u64) -> Result<()> {
-    let ended = {
+    let ending: Vec<(u64, u64)> = {
         let mut state = locked();
         let state = state.as_mut().ok_or(Error::INVALID_VALUE)?;
         if !address.is_multiple_of(GRANULARITY) || !is_granular(size) || !state.is_reserved(address, size) {
             return Err(Error::INVALID_VALUE);
         }
         state.check_whole(address, size)?;
-        state.unmap(address, size)?
+        let inside = state.mappings.range(address..address + size);
+        inside.map(|(base, mapping)| (*base, mapping.entry.id)).collect()
+    };
+    // As with every free: unknown to CUDA first, then HSA programs are told, without a lock, and then it ends.
+    let ending: Vec<_> = ending
+        .into_iter()
+        .filter(|&(base, id)| REGISTRY.remove(base, id).is_some())
+        .collect();
+    for &(base, id) in &ending {
+        super::hsa_view::mapping_ends(base, id);
+    }
+    let ended = {
+        let mut state = locked();
+        let state = state.as_mut().ok_or(Error::INVALID_VALUE)?;
+        let ended: Result<Vec<_>> = ending.iter().map(|&(base, _)| state.unmap(base)).collect();
+        ended?
     };
     drop(ended);
     Ok(())
@@ -409,33 +424,21 @@ impl State {
         Ok(())
     }
 
-    /// Ends the mappings in a range that cuts none; gives the memory that nobody uses any more.
-    fn unmap(&mut self, address: u64, size: u64) -> Result<Vec<Allocation>> {
-        let bases: Vec<u64> = self
-            .mappings
-            .range(address..address + size)
-            .map(|(base, _)| *base)
-            .collect();
-        let mut ended = Vec::new();
-        for base in bases {
-            let Some(mapping) = self.mappings.get(&base) else {
-                continue;
-            };
-            // One by one: older releases unmap only one at a time (ROCR-Runtime#285).
-            // SAFETY: what kernels still do there is the client's business, as recorded.
-            unsafe { vmem::unmap(base, mapping.size as usize) }?;
-            REGISTRY.remove(base, mapping.entry.id);
-            if let Some(reservation) = self.reservation(base) {
-                reservation.take_back(base, mapping.size);
-            }
-            let handle = mapping.memory;
-            self.mappings.remove(&base);
-            if let Some(allocation) = self.allocations.get_mut(&handle) {
-                allocation.mappings -= 1;
-            }
-            ended.extend(self.remove_unused(handle));
+    /// Ends a mapping; gives the memory if nobody uses it any more.
+    fn unmap(&mut self, base: u64) -> Result<Option<Allocation>> {
+        let Some(mapping) = self.mappings.remove(&base) else {
+            return Ok(None);
+        };
+        // One by one: older releases unmap only one at a time (ROCR-Runtime#285).
+        // SAFETY: what kernels still do there is the client's business, as recorded.
+        unsafe { vmem::unmap(base, mapping.size as usize) }?;
+        if let Some(reservation) = self.reservation(base) {
+            reservation.take_back(base, mapping.size);
         }
-        Ok(ended)
+        if let Some(allocation) = self.allocations.get_mut(&mapping.memory) {
+            allocation.mappings -= 1;
+        }
+        Ok(self.remove_unused(mapping.memory))
     }
 }
 
