@@ -40,6 +40,8 @@ pub struct Sequence {
     /// The context, by the id of its streams.
     owner: u64,
     graph: Arc<Graph>,
+    /// The graph was made for the capture, and goes with it when that fails.
+    owns_graph: bool,
     invalid: AtomicBool,
     ended: AtomicBool,
     streams: Mutex<Vec<Member>>,
@@ -178,6 +180,13 @@ impl Sequence {
             .all(|member| member.after.iter().all(|node| before.contains(node)))
     }
 
+    /// Destroys a graph that nobody will get. One of the application's own stays, with the nodes that it has by now.
+    fn discard(&self) {
+        if self.owns_graph {
+            let _ = self.graph.destroy();
+        }
+    }
+
     /// Takes the sequence out of the list.
     fn end(&self) {
         if self.ended.swap(true, Ordering::AcqRel) {
@@ -220,8 +229,10 @@ pub fn begin(stream: &Stream, mode: CUstreamCaptureMode, into: Option<(Arc<Graph
     if of(stream).is_some() {
         return Err(Error::ILLEGAL_STATE);
     }
+    let owns_graph = into.is_none();
     let (graph, after) = into.unwrap_or_else(|| (Graph::new(), Vec::new()));
     if !after.iter().all(|&node| graph.contains(node)) {
+        // Only a graph of the application's own can lack them.
         return Err(Error::INVALID_VALUE);
     }
     graph.capture(true);
@@ -232,6 +243,7 @@ pub fn begin(stream: &Stream, mode: CUstreamCaptureMode, into: Option<(Arc<Graph
         origin: stream.id(),
         owner: stream.owner(),
         graph,
+        owns_graph,
         invalid: AtomicBool::new(false),
         ended: AtomicBool::new(false),
         streams: Mutex::new(vec![Member::new(stream, after)]),
@@ -265,8 +277,7 @@ pub fn end(stream: &Stream) -> Result<Arc<Graph>> {
     };
     sequence.end();
     if result.is_err() {
-        // A graph of the application's own stays.
-        let _ = sequence.graph.destroy();
+        sequence.discard();
     }
     result
 }
@@ -275,7 +286,7 @@ pub fn end(stream: &Stream) -> Result<Arc<Graph>> {
 pub fn stream_destroyed(stream: &Stream) {
     if let Some(sequence) = of(stream).filter(|sequence| sequence.origin == stream.id()) {
         sequence.end();
-        let _ = sequence.graph.destroy();
+        sequence.discard();
     }
 }
 
