@@ -14,11 +14,38 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dashmap::DashMap;
 
+/// Hashes what needs no defence against collisions: our own serial numbers, and addresses of the program's own functions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spread(u64);
+
+impl std::hash::Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        // Tables look at the highest and the lowest bits: the product of an odd number spreads upwards, the rotation brings that down.
+        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+        self.0 = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+}
+
+/// For maps keyed by handles or addresses.
+pub type BuildSpread = std::hash::BuildHasherDefault<Spread>;
+
 /// A table of live objects of one type.
 pub struct Handles<T> {
     tag: u8,
     next: AtomicU64,
-    live: std::sync::OnceLock<DashMap<u64, Arc<T>>>,
+    live: std::sync::OnceLock<DashMap<u64, Arc<T>, BuildSpread>>,
 }
 
 impl<T> Handles<T> {
@@ -31,8 +58,8 @@ impl<T> Handles<T> {
         }
     }
 
-    fn live(&self) -> &DashMap<u64, Arc<T>> {
-        self.live.get_or_init(DashMap::new)
+    fn live(&self) -> &DashMap<u64, Arc<T>, BuildSpread> {
+        self.live.get_or_init(DashMap::default)
     }
 
     /// Reserves a handle for an object that must know its own.

@@ -29,6 +29,7 @@ impl<T: Default + 'static> ThreadState<T> {
     }
 
     /// Looks at the calling thread's value.
+    #[inline]
     pub fn look<R>(key: &'static LocalKey<Self>, body: impl FnOnce(&T) -> R) -> R {
         key.with(|state| body(&state.value.borrow()))
     }

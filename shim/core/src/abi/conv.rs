@@ -24,6 +24,7 @@ pub fn result(code: i32) -> Result<()> {
 }
 
 /// Writes an output argument. The pointer may be unaligned.
+#[inline]
 pub fn write<T: Copy>(out: *mut T, value: T) -> Result<()> {
     if out.is_null() {
         return Err(Error::INVALID_VALUE);

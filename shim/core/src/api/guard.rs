@@ -18,22 +18,27 @@ thread_local! {
 }
 
 /// Runs the body of a driver API call.
+#[inline]
 pub fn driver(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
     if !memory::host_access::is_settled() && entry_point::is_patched() {
         memory::host_access::close();
     }
-    let word = attention::load();
-    if word == 0 {
-        return code(name, body);
+    let mut start = None;
+    if attention::load() != 0 {
+        if let Some(code) = closer_look(name) {
+            return code;
+        }
+        start = (attention::load() & TRACING != 0).then(Instant::now);
     }
-    match closer_look(name) {
-        Some(code) => code,
-        None if attention::load() & TRACING != 0 => traced(name, body),
-        None => code(name, body),
+    let code = code(name, body);
+    if let Some(start) = start {
+        trace_end(name, code, start);
     }
+    code
 }
 
 /// Runs the body of a runtime API call and keeps the thread's last error (`NotReady` never becomes it).
+#[inline]
 pub fn runtime(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
     let code = driver(name, body);
     if code != 0 && code != Error::NOT_READY.0 {
@@ -54,6 +59,7 @@ pub fn plain<T>(name: &'static str, refused: T, body: impl FnOnce() -> T) -> T {
 }
 
 /// Runs `body` and makes a code of what it returns, or of its panic.
+#[inline]
 fn code(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
     #[cfg(feature = "panic-injection")]
     let body = || {
@@ -204,16 +210,21 @@ const ANSWER_IN_CALLBACK: &[&str] = &[
     "cuGetErrorString",
 ];
 
-/// As [`code`], and logs the call.
+/// Logs a call's end.
 #[cold]
-fn traced(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
-    let start = Instant::now();
-    let code = code(name, body);
+fn trace_end(name: &'static str, code: i32, start: Instant) {
     log::trace!("{name} -> {code} ({:.1} us)", start.elapsed().as_secs_f64() * 1e6);
-    code
+}
+
+/// Runs what logs a call's arguments, out of the way of calls that are not traced.
+#[cold]
+#[inline(never)]
+pub fn trace(arguments: impl FnOnce()) {
+    arguments();
 }
 
 /// Whether calls are logged.
+#[inline]
 pub fn is_tracing() -> bool {
     let word = attention::load();
     if word & FIRST_CALL != 0 {

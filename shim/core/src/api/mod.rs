@@ -61,7 +61,9 @@ macro_rules! runtime {
 macro_rules! trace_arguments {
     ($name:ident, $($arg:ident),*) => {
         if $crate::api::guard::is_tracing() {
-            log::trace!(concat!(stringify!($name), ":" $(, " ", stringify!($arg), "={:?}")*) $(, $arg)*);
+            $crate::api::guard::trace(move || {
+                log::trace!(concat!(stringify!($name), ":" $(, " ", stringify!($arg), "={:?}")*) $(, $arg)*);
+            });
         }
     };
 }

@@ -401,6 +401,7 @@ pub fn set_current(context: Option<&'static Context>) {
 }
 
 /// The calling thread's current context, dead or alive; `None` when there is none.
+#[inline]
 pub fn peek() -> Option<&'static Context> {
     ThreadState::look(&STACK, |stack| stack.last().copied())
 }

@@ -55,6 +55,7 @@ struct Driver {
 static DRIVER: OnceLock<Result<&'static Driver>> = OnceLock::new();
 
 /// `cuInit`. [`Error::NO_DEVICE`] when there is none; the answer stays the same for the life of the process.
+#[inline]
 pub fn init() -> Result<()> {
     DRIVER.get_or_init(start).map(|_| ())
 }
@@ -86,6 +87,12 @@ pub fn all() -> Result<&'static [Device]> {
 /// How many devices there are; at least 1.
 pub fn count() -> Result<usize> {
     Ok(driver()?.devices.len())
+}
+
+/// Whether the process sees one device.
+#[inline]
+pub fn is_alone() -> bool {
+    matches!(DRIVER.get(), Some(Ok(driver)) if driver.devices.len() == 1)
 }
 
 /// The device of a number; [`Error::INVALID_DEVICE`] outside `0..count`.

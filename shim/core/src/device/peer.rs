@@ -65,6 +65,7 @@ pub fn disable(context: &Context, peer: &Device) -> Result<()> {
 }
 
 /// Whether `context` may use memory of `owner`.
+#[inline]
 pub fn enabled(context: &Context, owner: &Device) -> bool {
     context.device.ordinal == owner.ordinal || context.peers.load(Ordering::Acquire) & bit(owner) != 0
 }

@@ -129,8 +129,9 @@ impl Arguments {
     /// As [`args::pack`].
     unsafe fn new(function: &Function, shape: &Shape, source: Source) -> Result<Self> {
         let entry = function.entry();
+        let mut block = vec![0; args::size(entry)];
         // SAFETY: the caller's promise.
-        let mut block = unsafe { args::pack(entry, source, shape, &Hidden::default()) }?;
+        unsafe { args::pack(entry, source, shape, &Hidden::default(), &mut block) }?;
         block.truncate(entry.param_size as usize);
         let values = block.into_boxed_slice();
         let base = values.as_ptr() as usize;

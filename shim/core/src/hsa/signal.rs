@@ -1,6 +1,7 @@
 //! Signals: the words that GPUs, copy engines and the host wait on and count down.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use hsa_sys::*;
@@ -47,10 +48,13 @@ impl Signal {
         SignalRef(self.0)
     }
 
-    /// The value, with acquire semantics at system scope.
+    /// The value, with acquire semantics at system scope. Looked at many times for each operation, and so without ROCr's help: user
+    /// signals of every kind keep it in their structure (see [`Signal::end_stamp`]).
+    #[inline]
     pub fn load(&self) -> i64 {
-        // SAFETY: the signal lives as long as `self`.
-        unsafe { raw().hsa_signal_load_scacquire(self.0) }
+        const VALUE: u64 = 8;
+        // SAFETY: the signal lives as long as `self`; its value is an aligned word that everybody reads and writes atomically.
+        unsafe { (*((self.0.handle + VALUE) as *const AtomicI64)).load(Ordering::Acquire) }
     }
 
     /// Stores `value` with release semantics and wakes who waits.

@@ -69,13 +69,13 @@ pub fn allocate(context: &'static Context, size: usize) -> Result<Entry> {
     Ok(entry)
 }
 
-/// Gives a new block to its device, to the host if it can reach it, and to the devices of the mask `readers`.
+/// Gives a new block to the devices of the mask `readers`. Its own device has it, and so has the CPU if the card's BAR allows: ROCr
+/// maps both when it allocates.
 fn share(device: &'static Device, readers: u64, address: NonNull<u8>) -> hsa::Result<()> {
-    let agents = users(device, readers);
-    if agents.len() == 1 {
+    if readers & !peer::bit(device) == 0 {
         return Ok(());
     }
-    hsa::memory::allow_access(&agents, address)
+    hsa::memory::allow_access(&users(device, readers), address)
 }
 
 fn users(device: &'static Device, readers: u64) -> Vec<&'static Agent> {

@@ -36,10 +36,13 @@ impl Value {
 }
 
 /// Whether the calling thread's context (without one: its device) can access the memory.
+#[inline]
 pub fn accessible(entry: &Entry) -> bool {
     match entry.kind {
         Kind::Mapping | Kind::HostMapping | Kind::Pool => rights(entry) != 0,
         _ if !entry.kind.is_device() => true,
+        // Nothing to choose from: most ranks see one GPU.
+        _ if crate::device::is_alone() => true,
         _ => match context::peek() {
             Some(context) => peer::enabled(context, entry.context.device),
             None => entry.context.device.ordinal == context::runtime_device(),
@@ -174,6 +177,7 @@ pub fn plural(entry: Option<&Entry>, address: u64, attribute: CUpointer_attribut
 }
 
 /// `cudaPointerGetAttributes`: type, device, device pointer, host pointer.
+#[inline]
 pub fn runtime(address: u64) -> (i32, i32, u64, u64) {
     match lookup(address) {
         None => (0, -2, 0, address),

@@ -44,7 +44,7 @@ pub fn size(entry: &Entry) -> usize {
     hidden_offset(entry) + HIDDEN_ARGS_SIZE as usize
 }
 
-/// Writes the block of a launch.
+/// Writes the block of a launch, which is [`size`] bytes.
 ///
 /// # Errors
 /// INVALID_VALUE for missing pointers or an empty buffer, LAUNCH_OUT_OF_RESOURCES for a buffer larger than the
@@ -52,8 +52,8 @@ pub fn size(entry: &Entry) -> usize {
 ///
 /// # Safety
 /// The pointers are what the source says: one readable value for each parameter, or a buffer of that many bytes.
-pub unsafe fn pack(entry: &Entry, source: Source, shape: &Shape, hidden: &Hidden) -> Result<Vec<u8>> {
-    let mut block = vec![0u8; size(entry)];
+pub unsafe fn pack(entry: &Entry, source: Source, shape: &Shape, hidden: &Hidden, block: &mut [u8]) -> Result<()> {
+    block.fill(0);
     match source {
         Source::Pointers(pointers) => {
             if pointers.is_null() && !entry.params.is_empty() {
@@ -93,7 +93,7 @@ pub unsafe fn pack(entry: &Entry, source: Source, shape: &Shape, hidden: &Hidden
     }
     put(48, &shape.dynamic_shared.to_le_bytes());
     put(56, &hidden.grid_id.to_le_bytes());
-    Ok(block)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -101,6 +101,15 @@ mod tests {
     use kernels_ptx_translate::protocol::Param;
 
     use super::*;
+
+    /// # Safety
+    /// As [`pack`].
+    unsafe fn packed(entry: &Entry, source: Source, shape: &Shape, hidden: &Hidden) -> Result<Vec<u8>> {
+        let mut block = vec![0xff; size(entry)];
+        // SAFETY: the caller's promise.
+        unsafe { pack(entry, source, shape, hidden, &mut block) }?;
+        Ok(block)
+    }
 
     fn entry() -> Entry {
         // (.param .u64, .param .u8, .param .u32, .param .align 16 .b8[20])
@@ -158,7 +167,7 @@ mod tests {
         let (a, b, c, d) = (0x1122_3344_5566_7788u64, 0xABu8, 0xCAFE_F00Du32, [9u8; 20]);
         let pointers = [(&raw const a).cast(), &raw const b, (&raw const c).cast(), d.as_ptr()];
         // SAFETY: four values of the parameters' sizes.
-        let block = unsafe { pack(&entry(), Source::Pointers(pointers.as_ptr()), &SHAPE, &HIDDEN) }.unwrap();
+        let block = unsafe { packed(&entry(), Source::Pointers(pointers.as_ptr()), &SHAPE, &HIDDEN) }.unwrap();
         assert_eq!(block.len(), 40 + 64);
         assert_eq!(block[..8], a.to_le_bytes());
         assert_eq!((block[8], word(&block, 12)), (0xAB, 0xCAFE_F00D));
@@ -173,7 +182,7 @@ mod tests {
     fn a_parameter_buffer_may_be_short_but_not_long_or_empty() {
         let bytes = [0x5Au8; 64];
         // SAFETY: all lengths are within the array.
-        let with = |len| unsafe { pack(&entry(), Source::Buffer(bytes.as_ptr(), len), &SHAPE, &HIDDEN) };
+        let with = |len| unsafe { packed(&entry(), Source::Buffer(bytes.as_ptr(), len), &SHAPE, &HIDDEN) };
         assert_eq!(with(36).unwrap()[..36], [0x5A; 36]);
         assert_eq!(
             with(8).unwrap()[..12],
@@ -186,7 +195,7 @@ mod tests {
     #[test]
     fn missing_arguments_are_an_error_only_when_there_are_parameters() {
         // SAFETY: no pointer is followed.
-        let missing = |entry: &Entry| unsafe { pack(entry, Source::Pointers(core::ptr::null()), &SHAPE, &HIDDEN) };
+        let missing = |entry: &Entry| unsafe { packed(entry, Source::Pointers(core::ptr::null()), &SHAPE, &HIDDEN) };
         assert_eq!(missing(&entry()), Err(Error::INVALID_VALUE));
         let none = Entry {
             params: Vec::new(),

@@ -57,10 +57,10 @@ impl Shape {
     }
 }
 
-/// A launch that needs nothing but a place for its arguments and a ring.
-pub struct Prepared {
+/// A launch but for its arguments.
+struct Plan {
     dispatch: Dispatch,
-    arguments: Vec<u8>,
+    hidden: Hidden,
     function: Arc<Function>,
     module: Arc<Module>,
     loaded: Arc<Loaded>,
@@ -74,6 +74,8 @@ struct Launched {
     _module: Arc<Module>,
     _loaded: Arc<Loaded>,
     _services: (Option<Arc<Ring>>, Option<Arc<Heap>>),
+    /// Where its arguments are, unless somebody else keeps them.
+    _arguments: Option<Chunk>,
 }
 
 /// The names of the kernels that run now, or run next.
@@ -85,10 +87,28 @@ fn in_flight() -> Vec<String> {
     names
 }
 
+impl Plan {
+    fn into_resource(self, arguments: Option<Chunk>) -> Resource {
+        Box::new(Launched {
+            function: self.function,
+            _module: self.module,
+            _loaded: self.loaded,
+            _services: (self.ring, self.heap),
+            _arguments: arguments,
+        })
+    }
+}
+
+/// A launch that needs nothing but a place for its arguments and a ring.
+pub struct Prepared {
+    plan: Plan,
+    arguments: Vec<u8>,
+}
+
 impl Prepared {
     /// It may write to the `printf` ring, which must know its launches.
     pub fn prints(&self) -> bool {
-        self.ring.is_some()
+        self.plan.ring.is_some()
     }
 
     /// The arguments, hidden ones included.
@@ -98,25 +118,22 @@ impl Prepared {
 
     /// Bytes that the arguments need.
     pub fn kernarg_size(&self) -> usize {
-        self.arguments.len().max(self.loaded.symbol().kernarg_size as usize)
+        self.arguments
+            .len()
+            .max(self.plan.loaded.symbol().kernarg_size as usize)
     }
 
     /// The packet, with the arguments at `kernarg`.
     pub fn packet(&self, kernarg: u64) -> Packet {
         Packet::dispatch(&Dispatch {
             kernarg,
-            ..self.dispatch
+            ..self.plan.dispatch
         })
     }
 
     /// What must live until the launch has ended.
     pub fn into_resource(self) -> Resource {
-        Box::new(Launched {
-            function: self.function,
-            _module: self.module,
-            _loaded: self.loaded,
-            _services: (self.ring, self.heap),
-        })
+        self.plan.into_resource(None)
     }
 }
 
@@ -135,6 +152,14 @@ pub unsafe fn prepare(
     source: Source,
     cooperative: bool,
 ) -> Result<Prepared> {
+    let plan = plan(function, device, shape, cooperative)?;
+    let mut arguments = vec![0; args::size(function.entry())];
+    // SAFETY: the caller's promise.
+    unsafe { args::pack(function.entry(), source, shape, &plan.hidden, &mut arguments) }?;
+    Ok(Prepared { plan, arguments })
+}
+
+fn plan(function: &Arc<Function>, device: &'static Device, shape: &Shape, cooperative: bool) -> Result<Plan> {
     static NEXT_GRID: AtomicU64 = AtomicU64::new(1);
 
     fault::blame_with(in_flight);
@@ -162,8 +187,6 @@ pub unsafe fn prepare(
         heap: heap.as_ref().map_or(0, |heap| heap.address()),
         grid_id: NEXT_GRID.fetch_add(1, Ordering::Relaxed),
     };
-    // SAFETY: the caller's promise.
-    let arguments = unsafe { args::pack(function.entry(), source, shape, &hidden) }?;
     let geometry = geometry(loaded.layout(), shape)?;
     let mut group_size = loaded.symbol().group_size;
     if shape.dynamic_shared > 0 {
@@ -181,9 +204,9 @@ pub unsafe fn prepare(
         kernarg: 0,
     };
     log::trace!("launch {} {shape:?} as {geometry:?}", function.name());
-    Ok(Prepared {
+    Ok(Plan {
         dispatch,
-        arguments,
+        hidden,
         function: Arc::clone(function),
         module,
         loaded,
@@ -212,16 +235,29 @@ pub unsafe fn launch(
         let kernel = unsafe { Kernel::new(Arc::clone(function), *shape, source, cooperative) }?;
         return sequence.add(stream, Operation::Kernel(kernel));
     }
-    // SAFETY: as above.
-    let prepared = unsafe { prepare(function, stream.device(), shape, source, cooperative) }?;
-    let mut chunk = Chunk::new(stream.device(), prepared.kernarg_size())?;
-    chunk.bytes()[..prepared.arguments.len()].copy_from_slice(&prepared.arguments);
-    let packet = prepared.packet(chunk.address());
-    let (ring, module) = (prepared.ring.clone(), Arc::clone(&prepared.module));
-    let resources: Vec<Resource> = vec![Box::new(chunk), prepared.into_resource()];
+    let plan = plan(function, stream.device(), shape, cooperative)?;
+    let size = args::size(function.entry());
+    let mut chunk = Chunk::new(stream.device(), size.max(plan.loaded.symbol().kernarg_size as usize))?;
+    // Written where the kernel reads them.
+    // SAFETY: the caller's promise.
+    unsafe {
+        args::pack(
+            function.entry(),
+            source,
+            shape,
+            &plan.hidden,
+            &mut chunk.bytes()[..size],
+        )
+    }?;
+    let packet = Packet::dispatch(&Dispatch {
+        kernarg: chunk.address(),
+        ..plan.dispatch
+    });
+    let printing = plan.ring.clone().map(|ring| (ring, Arc::clone(&plan.module)));
+    let resources: Vec<Resource> = vec![plan.into_resource(Some(chunk))];
     let submit = || stream.packet(packet, resources);
-    match ring {
-        Some(ring) => ring.with_writer(&module, submit),
+    match printing {
+        Some((ring, module)) => ring.with_writer(&module, submit),
         None => submit().map(|_| ()),
     }
 }

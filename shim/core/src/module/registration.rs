@@ -11,6 +11,7 @@ use super::library::{Kernel, Library};
 use super::module::Module;
 use crate::abi::{Error, Result};
 use crate::device::Context;
+use crate::handle::BuildSpread;
 
 /// A variable of the program as the host names it.
 #[derive(Clone)]
@@ -35,7 +36,7 @@ struct FatBinary {
 #[derive(Default)]
 struct Registered {
     binaries: HashMap<usize, FatBinary>,
-    kernels: HashMap<usize, Arc<Kernel>>,
+    kernels: HashMap<usize, Arc<Kernel>, BuildSpread>,
     variables: HashMap<usize, Variable>,
 }
 

@@ -136,57 +136,94 @@ pub fn wait_any(completions: &[&Completion], timeout: Duration) {
     signal::wait_any(&signals, timeout);
 }
 
-/// Times on streams' own clocks ([`super::Stream::now`]) that a point lies behind: stream ids and times.
-pub type Marks = Vec<(u64, u64)>;
+/// A stream's id and a time on its own clock ([`super::Stream::now`]).
+pub type Mark = (u64, u64);
+
+/// Times on streams' own clocks that a point lies behind. Mostly one, which needs no memory of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Marks {
+    own: Option<Mark>,
+    others: Vec<Mark>,
+}
+
+impl Marks {
+    /// The stream's own time, and those of others that it follows.
+    pub fn new(own: Mark, others: Vec<Mark>) -> Self {
+        Self { own: Some(own), others }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Mark> {
+        self.others.iter().chain(&self.own)
+    }
+}
 
 /// A point in the order of one or several streams: everything before it has ended when all of these have.
 #[derive(Clone, Debug, Default)]
-pub struct Frontier(Vec<Arc<Completion>>, Marks);
+pub struct Frontier {
+    /// Mostly there is one, which needs no memory of its own.
+    first: Option<Arc<Completion>>,
+    /// Empty while there is no first.
+    rest: Vec<Arc<Completion>>,
+    marks: Marks,
+}
 
 impl Frontier {
     /// Adds a completion unless it is over or known.
     pub fn push(&mut self, completion: &Arc<Completion>) {
-        if !completion.is_done() && !self.0.iter().any(|known| Arc::ptr_eq(known, completion)) {
-            self.0.push(Arc::clone(completion));
+        if completion.is_done() || self.iter().any(|known| Arc::ptr_eq(known, completion)) {
+            return;
+        }
+        match &self.first {
+            None => self.first = Some(Arc::clone(completion)),
+            Some(_) => self.rest.push(Arc::clone(completion)),
         }
     }
 
     /// Adds all of `other`.
     pub fn join(&mut self, other: &Self) {
-        for completion in &other.0 {
+        for completion in other.iter() {
             self.push(completion);
         }
     }
 
     /// Becomes the end of one operation, which itself waited for all that was here.
     pub fn replace(&mut self, completion: Arc<Completion>) {
-        self.0.clear();
-        self.0.push(completion);
+        self.rest.clear();
+        self.first = Some(completion);
     }
 
     /// What the point lies behind, ended or not. Kept for points that streams wait for; a stream's own tail has none.
     pub fn marks(&self) -> &Marks {
-        &self.1
+        &self.marks
     }
 
     /// Says what the point lies behind.
     pub fn set_marks(&mut self, marks: Marks) {
-        self.1 = marks;
+        self.marks = marks;
+    }
+
+    /// There is nothing to wait for.
+    pub fn is_empty(&self) -> bool {
+        self.first.is_none()
     }
 
     /// Everything before this point has ended.
     pub fn is_done(&self) -> bool {
-        self.0.iter().all(|c| c.is_done())
+        self.iter().all(|c| c.is_done())
     }
 
     /// Everything before this point is on its way, or over.
     pub fn is_submitted(&self) -> bool {
-        self.0.iter().all(|c| c.is_submitted())
+        self.iter().all(|c| c.is_submitted())
     }
 
     /// Forgets what has ended.
     pub fn trim(&mut self) {
-        self.0.retain(|c| !c.is_done());
+        self.rest.retain(|c| !c.is_done());
+        if self.first.as_ref().is_some_and(|c| c.is_done()) {
+            self.first = self.rest.pop();
+        }
     }
 
     /// Waits for everything before this point.
@@ -194,17 +231,17 @@ impl Frontier {
     /// # Errors
     /// The process's fault.
     pub fn wait(&self) -> Result<()> {
-        self.0.iter().try_for_each(|c| c.wait())
+        self.iter().try_for_each(|c| c.wait())
     }
 
     /// The completions.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Completion>> {
-        self.0.iter()
+        self.first.iter().chain(&self.rest)
     }
 
     /// The signals, for a copy's dependencies.
     pub fn signals(&self) -> Vec<SignalRef> {
-        self.0.iter().map(|c| c.signal()).collect()
+        self.iter().map(|c| c.signal()).collect()
     }
 }
 

@@ -226,7 +226,13 @@ impl Event {
         if let Some((slot, record)) = self.foreign_record() {
             return Ok(slot.is_passed(record));
         }
-        let done = self.record_state().is_none_or(|record| record.is_done());
+        let mut record = self.record.lock().unwrap_or_else(|e| e.into_inner());
+        let done = record.as_mut().is_none_or(|record| {
+            let done = record.is_done();
+            record.frontier.trim();
+            done
+        });
+        drop(record);
         fault::check()?;
         Ok(done)
     }
@@ -241,7 +247,9 @@ impl Event {
         capture::check_unsafe_call()?;
         if let Some((slot, record)) = self.foreign_record() {
             slot.wait(record)?;
-        } else if let Some(record) = self.record_state() {
+        } else if !self.is_done()?
+            && let Some(record) = self.record_state()
+        {
             record.frontier.wait()?;
             record.is_done();
         }

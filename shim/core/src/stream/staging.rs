@@ -4,7 +4,6 @@
 //! the operation that used it has ended.
 
 use core::ptr::NonNull;
-use std::collections::HashMap;
 use std::sync::Mutex;
 
 use crate::abi::{Error, Result};
@@ -18,10 +17,20 @@ const SMALLEST: usize = 256;
 /// Least bytes asked of ROCr at once.
 const SLAB: usize = 1 << 18;
 
-/// Addresses of chunks by device and size.
-type Lists = HashMap<(i32, usize), Vec<usize>>;
+/// Sizes of chunks: the powers of two from the smallest to the largest.
+const CLASSES: usize = (LARGEST / SMALLEST).trailing_zeros() as usize + 1;
 
-static IDLE: Mutex<Option<Lists>> = Mutex::new(None);
+/// Addresses of idle chunks, by device ordinal and size.
+static IDLE: Mutex<Vec<[Vec<usize>; CLASSES]>> = Mutex::new(Vec::new());
+
+/// The list of one device and size.
+fn list(idle: &mut Vec<[Vec<usize>; CLASSES]>, device: i32, size: usize) -> &mut Vec<usize> {
+    let device = device.max(0) as usize;
+    if idle.len() <= device {
+        idle.resize_with(device + 1, Default::default);
+    }
+    &mut idle[device][(size / SMALLEST).trailing_zeros() as usize]
+}
 
 /// A piece of pinned memory that the host and every GPU can use.
 #[derive(Debug)]
@@ -44,9 +53,8 @@ impl Chunk {
             return Err(Error::INVALID_VALUE);
         }
         let size = size.next_power_of_two().max(SMALLEST);
-        let key = (device.ordinal, size);
         let mut idle = IDLE.lock().unwrap_or_else(|e| e.into_inner());
-        let list = idle.get_or_insert_with(HashMap::new).entry(key).or_default();
+        let list = list(&mut idle, device.ordinal, size);
         if list.is_empty() {
             let slab = size.max(SLAB);
             let base = device.host_pool.allocate(slab)?;
@@ -86,10 +94,6 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         let mut idle = IDLE.lock().unwrap_or_else(|e| e.into_inner());
-        let lists = idle.get_or_insert_with(HashMap::new);
-        lists
-            .entry((self.device, self.size))
-            .or_default()
-            .push(self.address.as_ptr() as usize);
+        list(&mut idle, self.device, self.size).push(self.address.as_ptr() as usize);
     }
 }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use super::command::Command;
-use super::completion::{Completion, Frontier, Marks, Pending, Resource};
+use super::completion::{Completion, Frontier, Mark, Marks, Pending, Resource};
 use super::memop::{Condition, Target};
 use super::proxy::{self, Questions};
 use super::ring::Ring;
@@ -56,9 +56,12 @@ pub struct Stream {
     kind: Kind,
     priority: i32,
     context: Weak<Shared>,
+    owner: u64,
     this: Weak<Self>,
     device: &'static Device,
     destroyed: AtomicBool,
+    /// Everything enqueued has been seen to have ended. Changed with `state` locked only; questions may look without.
+    quiet: AtomicBool,
     /// Counts operations and marks; see [`Stream::now`].
     clock: AtomicU64,
     /// Held by whoever changes the order: from looking at the tail until it is replaced. A submission may wait for room in
@@ -78,7 +81,7 @@ struct State {
     /// The time of the last operation that was seen to have ended.
     ended: u64,
     /// Times of other streams that all later operations here come after.
-    follows: Marks,
+    follows: Vec<Mark>,
     /// What is not submitted yet, in order.
     parked: VecDeque<Parked>,
     /// The legacy stream's `seq` that this stream has waited for.
@@ -121,9 +124,11 @@ impl Stream {
             kind,
             priority,
             context: Arc::downgrade(context),
+            owner: context.id,
             this: this.clone(),
             device: context.device,
             destroyed: AtomicBool::new(false),
+            quiet: AtomicBool::new(true),
             clock: AtomicU64::new(0),
             turn: Mutex::new(()),
             state: Mutex::default(),
@@ -132,6 +137,29 @@ impl Stream {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The state, of whoever adds something to wait for.
+    fn state_to_extend(&self) -> MutexGuard<'_, State> {
+        let state = self.state();
+        self.quiet.store(false, Ordering::Relaxed);
+        state
+    }
+
+    /// Lets go of what has ended; true when that is everything.
+    fn settle(&self) -> bool {
+        let mut state = self.state();
+        state.reap();
+        let done = state.tail.is_done();
+        if state.pending.is_empty() && state.tail.is_empty() && state.parked.is_empty() {
+            self.quiet.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    /// Everything enqueued has been seen to have ended; of the legacy stream: in itself.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet.load(Ordering::Acquire)
     }
 
     fn turn(&self) -> MutexGuard<'_, ()> {
@@ -165,7 +193,7 @@ impl Stream {
 
     /// Identifies the context's streams; 0 when the context is gone.
     pub fn owner(&self) -> u64 {
-        self.context.upgrade().map_or(0, |shared| shared.id)
+        if self.context.strong_count() > 0 { self.owner } else { 0 }
     }
 
     /// Its handle has ended.
@@ -198,6 +226,9 @@ impl Stream {
     /// Applies the rules of the legacy default stream: adds to the tail what the other side has enqueued since. The caller
     /// has the turn.
     fn order(&self) {
+        if self.kind == Kind::NonBlocking {
+            return;
+        }
         let Some(shared) = self.context.upgrade() else { return };
         match self.kind {
             Kind::NonBlocking => {}
@@ -224,6 +255,7 @@ impl Stream {
                 let mut state = self.state();
                 if state.legacy_seen != seq {
                     state.legacy_seen = seq;
+                    self.quiet.store(false, Ordering::Relaxed);
                     state.tail.join(&tail);
                 }
             }
@@ -231,18 +263,19 @@ impl Stream {
     }
 
     fn add(&self, frontier: &Frontier) {
-        let mut state = self.state();
-        state.tail.join(frontier);
+        if !frontier.is_empty() {
+            self.state_to_extend().tail.join(frontier);
+        }
     }
 
     /// Makes all later operations wait for `frontier` (`cudaStreamWaitEvent`).
     pub fn wait_for(&self, frontier: &Frontier) {
         let _turn = self.turn();
-        let mut state = self.state();
+        let mut state = self.state_to_extend();
         state.reap();
         state.tail.join(frontier);
         state.seq += 1;
-        for &(stream, time) in frontier.marks() {
+        for &(stream, time) in frontier.marks().iter() {
             match state.follows.iter_mut().find(|(known, _)| *known == stream) {
                 Some((_, latest)) => *latest = time.max(*latest),
                 None => {
@@ -269,10 +302,9 @@ impl Stream {
 
     /// Marks the present: what a point of now lies behind.
     pub fn mark(&self) -> Marks {
-        let mut marks = self.state().follows.clone();
-        marks.retain(|(stream, _)| *stream != self.id);
-        marks.push((self.id, self.tick()));
-        marks
+        let mut others = self.state().follows.clone();
+        others.retain(|(stream, _)| *stream != self.id);
+        Marks::new((self.id, self.tick()), others)
     }
 
     /// Whether all that was ordered into the stream up to `time` has ended. False where that would need waiting.
@@ -307,7 +339,7 @@ impl Stream {
     fn look(&self) -> (u64, Frontier, Option<Arc<Ring>>, bool) {
         let time = self.tick();
         self.order();
-        let mut state = self.state();
+        let mut state = self.state_to_extend();
         state.reap();
         (time, state.tail.clone(), state.ring.clone(), !state.parked.is_empty())
     }
@@ -392,12 +424,14 @@ impl Stream {
     }
 
     fn ring(&self, waits_for: &Frontier, current: Option<&Arc<Ring>>) -> Result<Arc<Ring>> {
-        let shared = self.context.upgrade().ok_or(Error::CONTEXT_IS_DESTROYED)?;
         // While the last packet is on its way the stream stays on its ring, where order is free.
         let busy = current.filter(|ring| waits_for.iter().any(|c| c.is_on_ring(ring.id())));
         match busy {
             Some(ring) => Ok(Arc::clone(ring)),
-            None => shared.rings()?.borrow(self.priority, current),
+            None => {
+                let shared = self.context.upgrade().ok_or(Error::CONTEXT_IS_DESTROYED)?;
+                shared.rings()?.borrow(self.priority, current)
+            }
         }
     }
 
@@ -600,6 +634,9 @@ impl Stream {
     /// The process's fault.
     pub fn is_done(&self) -> Result<bool> {
         fault::check()?;
+        if self.is_quiet() && self.kind != Kind::Legacy {
+            return Ok(true);
+        }
         if self.kind == Kind::Legacy {
             // Somebody is enqueueing, so there is work.
             let Ok(_turn) = self.turn.try_lock() else {
@@ -607,10 +644,7 @@ impl Stream {
             };
             self.order();
         }
-        let mut state = self.state();
-        state.reap();
-        let done = state.tail.is_done();
-        drop(state);
+        let done = self.settle();
         fault::check()?;
         Ok(done)
     }
@@ -625,9 +659,11 @@ impl Stream {
             let _turn = self.turn();
             self.order();
         }
-        let tail = self.state().tail.clone();
-        tail.wait()?;
-        self.state().reap();
+        if !self.is_quiet() {
+            let tail = self.state().tail.clone();
+            tail.wait()?;
+            self.settle();
+        }
         // Work that had ended before is seen now.
         super::synchronized();
         fault::check()

@@ -11,6 +11,7 @@
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 
 use super::Conflict;
+use super::slab::Slab;
 use crate::device::Context;
 
 /// What kind of memory an entry is.
@@ -40,6 +41,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    #[inline]
     fn from_bits(bits: u64) -> Self {
         match bits & 0xff {
             0 => Self::Device,
@@ -56,6 +58,7 @@ impl Kind {
     }
 
     /// Whether the memory is a GPU's (and may be unreadable for the host).
+    #[inline]
     pub fn is_device(self) -> bool {
         matches!(
             self,
@@ -119,6 +122,7 @@ impl Entry {
     }
 
     /// `address`, which lies in the block in either view, as GPUs see it.
+    #[inline]
     pub fn device_address(&self, address: u64) -> u64 {
         if address.wrapping_sub(self.base) < self.size {
             address - self.base + self.device_base
@@ -128,6 +132,7 @@ impl Entry {
     }
 
     /// `address`, which lies in the block in either view, as the host sees it.
+    #[inline]
     pub fn host_address(&self, address: u64) -> u64 {
         if address.wrapping_sub(self.base) < self.size {
             address
@@ -137,6 +142,7 @@ impl Entry {
     }
 
     /// Whether `address` lies in the block, in either view.
+    #[inline]
     pub fn contains(&self, address: u64) -> bool {
         address.wrapping_sub(self.base) < self.size || address.wrapping_sub(self.device_base) < self.size
     }
@@ -144,6 +150,18 @@ impl Entry {
     /// Bytes from `address`, which lies in the block in either view, to the block's end.
     pub fn bytes_left(&self, address: u64) -> u64 {
         self.base + self.size - self.host_address(address)
+    }
+}
+
+/// One or two ranges: base and size.
+#[derive(Clone)]
+pub(super) struct Ranges([Option<(u64, u64)>; 2]);
+
+impl Iterator for Ranges {
+    type Item = (u64, u64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0[0].take().or_else(|| self.0[1].take())
     }
 }
 
@@ -184,18 +202,16 @@ impl Description {
     }
 
     /// The one or two address ranges of the block.
-    pub(super) fn ranges(&self) -> Result<Vec<(u64, u64)>, Conflict> {
-        let mut ranges = vec![(self.base, self.size)];
-        if self.device_base != self.base {
-            ranges.push((self.device_base, self.size));
-        }
-        let fits = |&(base, size): &(u64, u64)| {
+    pub(super) fn ranges(&self) -> Result<Ranges, Conflict> {
+        let other = (self.device_base != self.base).then_some((self.device_base, self.size));
+        let ranges = Ranges([Some((self.base, self.size)), other]);
+        let fits = |(base, size): (u64, u64)| {
             size > 0
                 && base
                     .checked_add(size)
                     .is_some_and(|end| end <= super::table::ADDRESS_SPACE)
         };
-        if ranges.iter().all(fits) {
+        if ranges.clone().all(fits) {
             Ok(ranges)
         } else {
             Err(Conflict::NotARange)
@@ -295,6 +311,7 @@ impl Block {
     }
 
     /// The entry, whole; `None` when the block is dead or was replaced meanwhile.
+    #[inline]
     pub(super) fn read(&self) -> Option<Entry> {
         let before = self.sequence.load(Ordering::Acquire);
         if before % 2 == 1 {
@@ -328,6 +345,7 @@ impl Block {
 /// Blocks that wait for reuse.
 #[derive(Default)]
 pub(super) struct Blocks {
+    fresh: Slab<Block>,
     /// Made at the first block that comes back: an empty `Vec` is not all zeroes, and one such field would put the
     /// registry's megabyte into the library's file.
     #[allow(clippy::box_collection)] // `None` of a bare `Vec` is not zero either
@@ -336,12 +354,15 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub(super) const fn new() -> Self {
-        Self { free: None }
+        Self {
+            fresh: Slab::new(),
+            free: None,
+        }
     }
 
     pub(super) fn take(&mut self) -> &'static Block {
         let waiting = self.free.as_mut().and_then(|free| free.pop());
-        waiting.unwrap_or_else(|| Box::leak(Box::new(Block::new())))
+        waiting.unwrap_or_else(|| self.fresh.put(Block::new()))
     }
 
     pub(super) fn give_back(&mut self, block: &'static Block) {

@@ -5,6 +5,7 @@
 //! (allocation, free) take one mutex, which also guards an ordered index for overlap checks and for lists.
 
 mod block;
+mod slab;
 mod table;
 
 use std::collections::BTreeMap;
@@ -44,6 +45,7 @@ struct Writer {
 pub static REGISTRY: Registry = Registry::new();
 
 /// What lies at `address`, if CUDA knows it. Lock-free; one load for an address in a gigabyte that holds no block.
+#[inline]
 pub fn lookup(address: u64) -> Option<Entry> {
     REGISTRY.lookup(address)
 }
@@ -66,6 +68,7 @@ impl Registry {
     }
 
     /// See [`lookup`].
+    #[inline]
     pub fn lookup(&self, address: u64) -> Option<Entry> {
         self.table.find(address)
     }
@@ -74,7 +77,7 @@ impl Registry {
     pub fn insert(&self, description: Description) -> Result<Entry, Conflict> {
         let ranges = description.ranges()?;
         let mut writer = self.write();
-        for &(base, size) in &ranges {
+        for (base, size) in ranges.clone() {
             if let Some(kind) = writer.overlapping(base, size) {
                 return Err(Conflict::Overlaps(kind));
             }
@@ -82,7 +85,7 @@ impl Registry {
         let id = self.next_id();
         let block = writer.blocks.take();
         let entry = block.fill(&description, id);
-        for &(base, size) in &ranges {
+        for (base, size) in ranges.clone() {
             writer.ranges.insert(base, (size, block));
             self.table.insert(base, size, block);
         }
@@ -125,7 +128,7 @@ impl Registry {
             return Err(Conflict::Overlaps(kind));
         }
         let block = writer.blocks.take();
-        for &(base, size) in &ranges {
+        for (base, size) in ranges.clone() {
             writer.ranges.insert(base, (size, block));
             self.table.insert(base, size, block);
         }

@@ -17,8 +17,10 @@
 //! ever used, 4 KiB for each 2 MiB.
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::block::{Block, Entry};
+use super::slab::Slab;
 
 /// End of the address space of user programs.
 pub(super) const ADDRESS_SPACE: u64 = 1 << 47;
@@ -60,6 +62,7 @@ impl Slot {
         Self(AtomicUsize::new(0))
     }
 
+    #[inline]
     fn load<T>(&self) -> Content<'_, T> {
         let value = self.0.load(Ordering::Acquire);
         if value == 0 {
@@ -92,11 +95,11 @@ impl Slot {
 
     /// The next level, made if there is none. Only the writer calls it. A block that covers the span cannot be there: another
     /// block in it would overlap.
-    fn next<T>(&self, make: impl FnOnce() -> T) -> &T {
+    fn next<T: 'static>(&self, make: impl FnOnce() -> &'static T) -> &T {
         match self.load() {
             Content::Next(next) => next,
             Content::Nothing | Content::Covered(_) => {
-                let next = Box::leak(Box::new(make()));
+                let next = make();
                 self.0
                     .store(core::ptr::from_ref(next).expose_provenance(), Ordering::Release);
                 next
@@ -106,8 +109,11 @@ impl Slot {
 }
 
 impl Level {
-    fn new() -> Self {
-        Self([const { Slot::new() }; FAN_OUT])
+    /// An empty one. Levels of all tables lie side by side.
+    fn new() -> &'static Self {
+        static LEVELS: Mutex<Slab<Level>> = Mutex::new(Slab::new());
+        let mut levels = LEVELS.lock().unwrap_or_else(PoisonError::into_inner);
+        levels.put(Self([const { Slot::new() }; FAN_OUT]))
     }
 }
 
@@ -119,6 +125,7 @@ impl SharedPage {
         }
     }
 
+    #[cold]
     fn find(&self, address: u64) -> Option<Entry> {
         let mut page = Some(self);
         while let Some(current) = page {
@@ -202,21 +209,22 @@ impl Table {
     }
 
     /// The entry of the block that holds `address`.
+    #[inline(always)]
     pub(super) fn find(&self, address: u64) -> Option<Entry> {
-        let covering = |block: &Block| block.read().filter(|entry| entry.contains(address));
-        let mids: &Level = match self.roots.get(root(address))?.load() {
+        // The usual address is host memory, and ends here.
+        let roots: Content<'_, Level> = self.roots.get(root(address))?.load();
+        let leaf = match roots {
             Content::Nothing => return None,
-            Content::Covered(block) => return covering(block),
-            Content::Next(mids) => mids,
+            Content::Covered(block) => Content::Covered(block),
+            Content::Next(mids) => match mids.0[mid(address)].load::<Level>() {
+                Content::Nothing => return None,
+                Content::Covered(block) => Content::Covered(block),
+                Content::Next(leaves) => leaves.0[leaf(address)].load::<SharedPage>(),
+            },
         };
-        let leaves: &Level = match mids.0[mid(address)].load() {
-            Content::Nothing => return None,
-            Content::Covered(block) => return covering(block),
-            Content::Next(leaves) => leaves,
-        };
-        match leaves.0[leaf(address)].load::<SharedPage>() {
+        match leaf {
             Content::Nothing => None,
-            Content::Covered(block) => covering(block),
+            Content::Covered(block) => block.read().filter(|entry| entry.contains(address)),
             Content::Next(page) => page.find(address),
         }
     }
@@ -277,7 +285,7 @@ impl Table {
     ///
     /// A span that already has a next level (small blocks lived there once) is visited through that level: replacing it would
     /// leak it, again each time.
-    fn for_each_span(&self, base: u64, size: u64, visit: &mut dyn FnMut(Place)) {
+    fn for_each_span(&self, base: u64, size: u64, visit: &mut impl FnMut(Place)) {
         let (mut at, end) = (base, base + size);
         while at < end {
             let in_root = span(at, end, ROOT_BITS);
@@ -295,7 +303,7 @@ impl Table {
         }
     }
 
-    fn mid_spans(mids: &Level, mut at: u64, end: u64, visit: &mut dyn FnMut(Place)) {
+    fn mid_spans(mids: &Level, mut at: u64, end: u64, visit: &mut impl FnMut(Place)) {
         while at < end {
             let in_mid = span(at, end, MID_BITS);
             let slot = &mids.0[mid(at)];
