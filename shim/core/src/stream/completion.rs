@@ -203,6 +203,11 @@ impl Frontier {
         self.marks = marks;
     }
 
+    /// It is one operation's end.
+    pub fn is_single(&self) -> bool {
+        self.first.is_some() && self.rest.is_empty()
+    }
+
     /// There is nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
