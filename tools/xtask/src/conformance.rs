@@ -28,6 +28,8 @@ pub struct Comparison {
     pub details: String,
     /// The same by call, as the program's source names it.
     pub calls: BTreeMap<String, Calls>,
+    /// Rows of `tests/oracle/deviations.tsv` about this program's records that describe no difference any more.
+    pub stale: Vec<String>,
 }
 
 /// How the records of one call compare.
@@ -109,7 +111,9 @@ pub fn run(name: &str, rocr: &Rocr) -> Result<Comparison> {
         return Err(format!("{name} left no records ({}):\n{}", outcome.ending(), outcome.tail(20)).into());
     }
     std::fs::copy(&ours, logs.join(format!("oracle-{name}.jsonl")))?;
-    let comparison = compare(&folder().join(format!("results/{name}.jsonl")), &ours)?;
+    let recorded = folder().join(format!("results/{name}.jsonl"));
+    let mut comparison = compare(&recorded, &ours)?;
+    comparison.stale = stale(&folder().join("deviations.tsv"), &recorded, &ours)?;
     std::fs::write(logs.join(format!("oracle-{name}.differences.txt")), &comparison.details)?;
     Ok(comparison)
 }
@@ -132,6 +136,36 @@ fn load(path: &Path) -> Result<Vec<(Key, Value)>> {
         records.push(((key, *n), record));
     }
     Ok(records)
+}
+
+/// The rows of a list of deviations that name a recorded call, but no answer of ours to it that differs as they say.
+fn stale(deviations: &Path, recorded: &Path, ours: &Path) -> Result<Vec<String>> {
+    let recorded = load(recorded)?;
+    let ours: HashMap<Key, Value> = load(ours)?.into_iter().collect();
+    let text = std::fs::read_to_string(deviations)?;
+    let mut stale = Vec::new();
+    for row in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let fields: Vec<&str> = row.split('\t').collect();
+        let &[group, case, call, args, result, _, _] = &fields[..] else {
+            return Err(format!("deviations.tsv: {row}: not seven fields").into());
+        };
+        let name = [group, case, call, args].join(" / ");
+        let mut named = recorded.iter().filter(|(key, _)| key.0 == name).peekable();
+        let known = named.peek().is_some();
+        let deviates = |(key, want): &(Key, Value)| {
+            let got = ours.get(key);
+            got.is_some_and(|got| {
+                let same = ["result", "last", "out", "mem"]
+                    .iter()
+                    .all(|field| want.get(field) == got.get(field));
+                !same && got.get("result").and_then(Value::as_str) == Some(result)
+            })
+        };
+        if known && !named.any(deviates) {
+            stale.push(name);
+        }
+    }
+    Ok(stale)
 }
 
 /// Compares two record files by (group, case, call, args, occurrence); where real CUDA crashed, any error of ours agrees.
@@ -192,5 +226,21 @@ mod tests {
         assert_eq!((comparison.agree, comparison.differ, comparison.missing), (2, 1, 1));
         assert_eq!((comparison.calls["f"].records, comparison.calls["f"].agree), (2, 1));
         assert_eq!(comparison.calls["f"].successes, 0);
+    }
+
+    #[test]
+    fn a_deviation_that_is_none_any_more_is_stale() {
+        let folder = bench::Scratch::new("stale-test").unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let line = |call: &str, result: &str| {
+            format!("{{\"group\":\"g\",\"case\":\"c\",\"call\":\"{call}\",\"args\":\"x\",\"result\":\"{result}\"}}\n")
+        };
+        let row = |call: &str, result: &str| format!("g\tc\t{call}\tx\t{result}\tsafer\twhy\n");
+        std::fs::write(path("a"), [line("f", "X"), line("h", "Y")].concat()).unwrap();
+        std::fs::write(path("b"), [line("f", "Z"), line("h", "Y")].concat()).unwrap();
+        let rows = [row("f", "Z"), row("h", "Y"), row("f", "W"), row("elsewhere", "Z")].concat();
+        std::fs::write(path("list"), rows).unwrap();
+        let stale = stale(&path("list"), &path("a"), &path("b")).unwrap();
+        assert_eq!(stale, ["g / c / h / x", "g / c / f / x"]);
     }
 }

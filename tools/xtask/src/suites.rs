@@ -379,10 +379,10 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
     for (name, floor) in conformance::floors()? {
         let outcome = conformance::run(&name, &Rocr::V612).and_then(|result| {
             let text = format!("{} of {} records agree", result.agree, result.total());
-            if result.agree >= floor {
-                Ok(text)
-            } else {
-                Err(format!("{text}, the floor is {floor}").into())
+            match (result.agree >= floor, &result.stale[..]) {
+                (true, []) => Ok(text),
+                (false, _) => Err(format!("{text}, the floor is {floor}").into()),
+                (_, stale) => Err(format!("{text}; deviations.tsv has what is none: {}", stale.join("; ")).into()),
             }
         });
         tally.case(format!("oracle/{name}"), outcome);
