@@ -194,10 +194,9 @@ fn without_comments(text: &str) -> String {
             from.find("*/").map_or(from.len(), |end| end + 2)
         } else {
             // A string, or a slash of an expression: kept.
-            let end = if from.starts_with('"') {
-                from[1..].find('"').map_or(from.len(), |end| end + 2)
-            } else {
-                1
+            let end = match from.strip_prefix('"') {
+                Some(inside) => inside.find('"').map_or(from.len(), |end| end + 2),
+                None => 1,
             };
             out.push_str(&from[..end]);
             rest = &from[end..];

@@ -40,11 +40,10 @@ unsafe fn add(state: CUlinkState, kind: c_int, data: *const c_void, size: usize,
     if data.is_null() || size == 0 || !(CUBIN..=LIBRARY).contains(&kind) {
         return Err(Error::INVALID_VALUE);
     }
-    // SAFETY: the caller's promise.
-    let name = if name.is_null() {
-        ""
-    } else {
-        unsafe { conv::string(name) }?
+    let name = match name.is_null() {
+        true => "",
+        // SAFETY: the caller's promise.
+        false => unsafe { conv::string(name) }?,
     };
     // SAFETY: as above.
     let bytes = unsafe { conv::slice(data.cast::<u8>(), size) }?;
