@@ -264,6 +264,8 @@ struct PrimaryState {
     retains: u32,
     /// Whether the runtime API holds it; it does so once, until a reset.
     runtime: bool,
+    /// Whether the runtime API ended it itself (`cudaDeviceReset`) and has not used it since.
+    ended_by_runtime: bool,
 }
 
 impl Primary {
@@ -308,10 +310,14 @@ pub fn release_primary(device: &'static Device) -> Result<()> {
     Ok(())
 }
 
-/// `cuDevicePrimaryCtxReset`, `cudaDeviceReset`: ends the context whoever retains it. The object, and so the handle, stays.
-pub fn reset_primary(device: &'static Device) {
+/// `cuDevicePrimaryCtxReset`, and `cudaDeviceReset` where `runtime` says so: ends the context whoever retains it. The object,
+/// and so the handle, stays.
+pub fn reset_primary(device: &'static Device, runtime: bool) {
     let mut state = device.primary.lock();
-    *state = PrimaryState::default();
+    *state = PrimaryState {
+        ended_by_runtime: runtime,
+        ..PrimaryState::default()
+    };
     let ended = device.primary_context().end();
     drop(state);
     if let Some(ended) = ended {
@@ -327,11 +333,14 @@ pub fn runtime_primary(device: &'static Device) -> Result<&'static Context> {
     }
     let mut state = device.primary.lock();
     if !context.is_active() {
-        // After a fault NVIDIA's runtime finds no device to make a context on.
-        fault::check().map_err(|_| Error::DEVICES_UNAVAILABLE)?;
+        // After a fault NVIDIA's runtime finds no device to make a context on; a thread without a current context that comes
+        // after a cudaDeviceReset gets the fault itself, since nothing needs to be made anew (both recorded).
+        let anew = peek().is_some() || !state.ended_by_runtime;
+        fault::check().map_err(|fault| if anew { Error::DEVICES_UNAVAILABLE } else { fault })?;
         context.activate();
     }
     state.runtime = true;
+    state.ended_by_runtime = false;
     // NVIDIA's runtime counts the devices when it starts, and then answers with the number in forked children, too.
     crate::fork::note_count_asked();
     context.check().map(|()| context)

@@ -41,11 +41,8 @@ pub(crate) fn bit(device: &Device) -> u64 {
 
 /// `cuCtxEnablePeerAccess`: lets `context` use all memory of `peer`'s device, now and later.
 ///
-/// [`Error::PEER_ACCESS_ALREADY_ENABLED`], [`Error::PEER_ACCESS_UNSUPPORTED`], [`Error::INVALID_DEVICE`] for the same device.
+/// [`Error::PEER_ACCESS_ALREADY_ENABLED`], [`Error::PEER_ACCESS_UNSUPPORTED`], also for the same device (recorded).
 pub fn enable(context: &Context, peer: &'static Device) -> Result<()> {
-    if context.device.ordinal == peer.ordinal {
-        return Err(Error::INVALID_DEVICE);
-    }
     if !can_access(context.device, peer) {
         return Err(Error::PEER_ACCESS_UNSUPPORTED);
     }

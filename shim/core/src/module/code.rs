@@ -3,6 +3,8 @@
 use kernels_ptx_translate::protocol::{Entry, Global, ModuleInfo};
 
 use super::translator::{Failure, client};
+use crate::abi::Error;
+use crate::config;
 
 /// The PTX of a module and its table of contents.
 #[derive(Debug)]
@@ -17,10 +19,17 @@ impl Code {
     /// Parses `ptx` (in the translator's process).
     ///
     /// # Errors
-    /// INVALID_PTX and its kin, with the message.
+    /// INVALID_PTX and its kin, with the message; also for a target above `REGAUGE_HIGHEST_PTX`.
     pub fn new(ptx: Vec<u8>) -> Result<Self, Failure> {
         let info = client().inspect(&ptx)?;
-        Ok(Self { ptx, info })
+        let code = Self { ptx, info };
+        if code.target_version() > *config::HIGHEST_PTX.get() as i32 {
+            return Err(Failure::new(
+                Error::INVALID_PTX,
+                "ptxas fatal   : SM version specified by .target is higher than default SM version assumed",
+            ));
+        }
+        Ok(code)
     }
 
     /// A kernel by its PTX name.

@@ -50,13 +50,22 @@ impl From<TranslateError> for Failure {
                      current version is '9.0'"
                 ),
             ),
-            TranslateError::InvalidPtx { line, message } => Self::new(
-                Error::INVALID_PTX,
-                format!(
-                    "ptxas application ptx input, line {line}; error   : {}\n{ABORTED}",
-                    sentence(&message)
-                ),
-            ),
+            TranslateError::InvalidPtx { line, message } => {
+                let text = sentence(&message);
+                // What ptxas says without a line, and what it stops at (recorded).
+                let log = if text.starts_with("Unresolved extern function") {
+                    format!("ptxas fatal   : {text}")
+                } else if text.contains(" uses too much shared data ") {
+                    format!("ptxas error   : {text}")
+                } else {
+                    let severity = match text.starts_with("Unsupported .target") || text.starts_with("Parsing error") {
+                        true => "fatal  ",
+                        false => "error  ",
+                    };
+                    format!("ptxas application ptx input, line {line}; {severity} : {text}\n{ABORTED}")
+                };
+                Self::new(Error::INVALID_PTX, log)
+            }
             TranslateError::Unsupported { line, construct } => Self::new(
                 Error::INVALID_PTX,
                 format!("ptxas application ptx input, line {line}; error   : {construct} is not supported\n{ABORTED}"),

@@ -36,7 +36,7 @@ fn primary_flags(device: CUdevice, flags: c_uint) -> Result<()> {
 }
 
 fn reset(device: CUdevice) -> Result<()> {
-    context::reset_primary(device::get(device)?);
+    context::reset_primary(device::get(device)?, false);
     Ok(())
 }
 

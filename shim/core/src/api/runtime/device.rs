@@ -24,7 +24,7 @@ fn synchronize() -> Result<()> {
 }
 
 fn reset() -> Result<()> {
-    context::reset_primary(get(context::runtime_device())?);
+    context::reset_primary(get(context::runtime_device())?, true);
     Ok(())
 }
 
