@@ -38,8 +38,9 @@ static inline void dispatch_private(const struct machine *m, hsa_queue_t *queue,
 
 // Dispatches a one-dimensional grid. `arguments` are copied into fresh kernel-argument memory, which is left to the end
 // of the program: these programs are short.
-static inline void dispatch(const struct machine *m, hsa_queue_t *queue, uint64_t kernel, uint32_t grid, uint16_t group,
-                            uint32_t lds, const void *arguments, size_t size, hsa_signal_t done)
+static inline void dispatch_fenced(const struct machine *m, hsa_queue_t *queue, uint16_t header, uint64_t kernel,
+                                   uint32_t grid, uint16_t group, uint32_t lds, const void *arguments, size_t size,
+                                   hsa_signal_t done)
 {
     dispatch_private(m, queue, kernel, grid, group, lds, 0, arguments, size, done);
 }
@@ -56,7 +57,7 @@ static inline void dispatch_private(const struct machine *m, hsa_queue_t *queue,
     memset(kernarg, 0, 4096);
     memcpy(kernarg, arguments, size);
     hsa_kernel_dispatch_packet_t packet = {
-        .header = packet_header(HSA_PACKET_TYPE_KERNEL_DISPATCH) | 1 << HSA_PACKET_HEADER_BARRIER,
+        .header = header,
         .setup = 1 << HSA_KERNEL_DISPATCH_PACKET_SETUP_DIMENSIONS,
         .workgroup_size_x = group,
         .workgroup_size_y = 1,
@@ -71,4 +72,12 @@ static inline void dispatch_private(const struct machine *m, hsa_queue_t *queue,
         .completion_signal = done,
     };
     submit(queue, &packet);
+}
+
+// The same, with fences of system scope and after all earlier packets.
+static inline void dispatch(const struct machine *m, hsa_queue_t *queue, uint64_t kernel, uint32_t grid, uint16_t group,
+                            uint32_t lds, const void *arguments, size_t size, hsa_signal_t done)
+{
+    uint16_t header = (uint16_t)(packet_header(HSA_PACKET_TYPE_KERNEL_DISPATCH) | 1 << HSA_PACKET_HEADER_BARRIER);
+    dispatch_fenced(m, queue, header, kernel, grid, group, lds, arguments, size, done);
 }

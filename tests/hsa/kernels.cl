@@ -77,3 +77,62 @@ __kernel void scratch(__global unsigned *out, unsigned n)
     for (unsigned i = 0; i < n; i++) sum += part[i * 7 % 512];
     out[item] = sum;
 }
+
+// One wave's plain stores and loads, without and with a fence of their own: for coherence.c.
+__kernel void put(__global unsigned *p, ulong value)
+{
+    p[__builtin_amdgcn_workitem_id_x()] = (unsigned)value;
+}
+
+__kernel void put_release(__global unsigned *p, ulong value)
+{
+    p[__builtin_amdgcn_workitem_id_x()] = (unsigned)value;
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
+}
+
+__kernel void get(__global unsigned *to, __global const unsigned *from)
+{
+    to[__builtin_amdgcn_workitem_id_x()] = from[__builtin_amdgcn_workitem_id_x()];
+}
+
+__kernel void get_acquire(__global unsigned *to, __global const unsigned *from)
+{
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "");
+    to[__builtin_amdgcn_workitem_id_x()] = from[__builtin_amdgcn_workitem_id_x()];
+}
+
+// A load that may come from the compute unit's own cache.
+static unsigned plain(__global unsigned *p)
+{
+    return __opencl_atomic_load((__global atomic_uint *)p, __ATOMIC_RELAXED, __OPENCL_MEMORY_SCOPE_WORK_GROUP);
+}
+
+static unsigned shared_by_all(__global unsigned *p)
+{
+    return __opencl_atomic_load((__global atomic_uint *)p, __ATOMIC_RELAXED, __OPENCL_MEMORY_SCOPE_DEVICE);
+}
+
+static void count(__global unsigned *p)
+{
+    __opencl_atomic_fetch_add((__global atomic_uint *)p, 1, __ATOMIC_RELAXED, __OPENCL_MEMORY_SCOPE_DEVICE);
+}
+
+// Two work-groups. The first reads word 2 before the second has written it (word 3 keeps that) and after (word 4). Words 0 and
+// 1 tell them where the other is.
+__kernel void meet(__global unsigned *word, ulong acquire)
+{
+    if (__builtin_amdgcn_workitem_id_x() != 0) return;
+    if (__builtin_amdgcn_workgroup_id_x() == 0) {
+        word[3] = plain(word + 2);
+        __builtin_amdgcn_s_waitcnt(0);
+        count(word);
+        while (shared_by_all(word + 1) == 0) __builtin_amdgcn_s_sleep(1);
+        if (acquire) __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
+        word[4] = plain(word + 2);
+    } else {
+        while (shared_by_all(word) == 0) __builtin_amdgcn_s_sleep(1);
+        __opencl_atomic_store((__global atomic_uint *)(word + 2), 7, __ATOMIC_RELAXED, __OPENCL_MEMORY_SCOPE_DEVICE);
+        __builtin_amdgcn_s_waitcnt(0);
+        count(word + 1);
+    }
+}

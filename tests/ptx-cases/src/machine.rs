@@ -1,9 +1,11 @@
 //! A GPU of one dispatch: memory for the code object, the arguments and the buffers, and the interpreter.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cdna::dispatch::{Dispatch, Host};
+use cdna::exec::code::CodeCache;
 use cdna::memory::{GpuMemory, Region};
 use goblin::elf::Elf;
 use goblin::elf::program_header::PT_LOAD;
@@ -76,6 +78,7 @@ impl GpuMemory for Memory {
             writable: true,
             executable: block.executable,
             foreign: false,
+            coarse: false,
         })
     }
 
@@ -189,10 +192,11 @@ pub fn run(case: &Case, kernel: &CompiledKernel, info: &ModuleInfo, target: Targ
         kernarg_va,
         shared_base: 0x2000_0000_0000_0000,
         private_base: 0x1000_0000_0000_0000,
+        code: &CodeCache::default(),
         memory: &memory,
-        host: &clock,
+        host: Arc::new(clock),
     };
-    cdna::dispatch::run(&dispatch).map_err(|stop| format!("{stop:?}"))?;
+    cdna::dispatch::run(dispatch, None).map_err(|stop| format!("{stop:?}"))?;
     Ok(Outcome {
         out: memory.words(out, count),
         input: memory.words(input, case.input.len()),

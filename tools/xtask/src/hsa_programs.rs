@@ -22,6 +22,8 @@ struct Recipe {
     /// Memory per GPU in MiB.
     memory: Option<u64>,
     argument: Option<&'static str>,
+    /// Settings of the virtual GPU.
+    variables: &'static [&'static str],
 }
 
 /// What most programs are: one GPU, no kernels, either way of copying.
@@ -33,9 +35,10 @@ const PLAIN: Recipe = Recipe {
     sdma: true,
     memory: None,
     argument: None,
+    variables: &[],
 };
 
-const RECIPES: [Recipe; 16] = [
+const RECIPES: [Recipe; 19] = [
     Recipe {
         name: "queues",
         sdma: false,
@@ -113,6 +116,28 @@ const RECIPES: [Recipe; 16] = [
     Recipe {
         name: "stress",
         argument: Some("3"),
+        ..PLAIN
+    },
+    Recipe {
+        name: "coherence",
+        code: true,
+        gpus: 2,
+        argument: Some("hostile"),
+        variables: &["VGPU_COHERENCE=hostile"],
+        ..PLAIN
+    },
+    // All queues on one thread.
+    Recipe {
+        name: "kernels",
+        code: true,
+        sdma: false,
+        variables: &["VGPU_SEED=7"],
+        ..PLAIN
+    },
+    Recipe {
+        name: "queues",
+        sdma: false,
+        variables: &["VGPU_SEED=8"],
         ..PLAIN
     },
 ];
@@ -224,8 +249,9 @@ impl Case {
             _ if gpus == 1 => String::new(),
             link => format!("s over {link:?}"),
         };
+        let settings: String = self.recipe.variables.iter().map(|v| format!(", {v}")).collect();
         format!(
-            "{} ({gpus} GPU{link}, {bar:?} BAR, {sdma}, ROCr {rocr})",
+            "{} ({gpus} GPU{link}, {bar:?} BAR, {sdma}, ROCr {rocr}{settings})",
             self.recipe.name
         )
     }
@@ -249,6 +275,9 @@ impl Case {
         // A driver with shared virtual memory takes registered memory another way: both are run.
         let svm = u8::from(self.bar == BarMode::Large);
         arguments.variables.push(format!("VGPU_SVM={svm}"));
+        arguments
+            .variables
+            .extend(self.recipe.variables.iter().map(ToString::to_string));
         let scratch = bench::Scratch::new("hsa")?;
         let outcome = process::run(
             &mut exec::command(&arguments, scratch.path())?,

@@ -11,11 +11,12 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use std::{error::Error, time::Instant};
+use std::{error::Error, sync::Arc, time::Instant};
 
 use cdna::{
     Target,
     dispatch::{Dispatch, run},
+    exec::code::CodeCache,
 };
 use goblin::elf::{Elf, program_header::PT_LOAD};
 use support::Machine;
@@ -135,22 +136,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     ];
     machine.data(PACKET, &packet);
     let begun = Instant::now();
-    let stats = run(&Dispatch {
-        target,
-        packet_va: PACKET,
-        queue_va: 0,
-        dispatch_id: 0,
-        workgroup_size: [size, 1, 1],
-        grid_size: [size * groups, 1, 1],
-        private_segment_size: if scratch == 0 { 0 } else { scratch.max(4096) },
-        group_segment_size: lds,
-        kernel_object: CODE + symbol.st_value,
-        kernarg_va: KERNARG,
-        shared_base: 0x1_0000_0000_0000,
-        private_base: 0x2_0000_0000_0000,
-        memory: &machine,
-        host: &machine,
-    });
+    let stats = run(
+        Dispatch {
+            target,
+            packet_va: PACKET,
+            queue_va: 0,
+            dispatch_id: 0,
+            workgroup_size: [size, 1, 1],
+            grid_size: [size * groups, 1, 1],
+            private_segment_size: if scratch == 0 { 0 } else { scratch.max(4096) },
+            group_segment_size: lds,
+            kernel_object: CODE + symbol.st_value,
+            kernarg_va: KERNARG,
+            shared_base: 0x1_0000_0000_0000,
+            private_base: 0x2_0000_0000_0000,
+            code: &CodeCache::default(),
+            memory: &machine,
+            host: Arc::new(&machine),
+        },
+        None,
+    );
     let time = begun.elapsed();
     match stats {
         Ok(s) => eprintln!(

@@ -1,19 +1,29 @@
 //! One kernel dispatch: what the command processor hands to the shader engines.
 
+pub use crate::schedule::{Progress, Running};
 use crate::{
     Target,
+    exec::code::CodeCache,
     memory::{Fault, GpuMemory},
-    workgroup,
 };
+use std::sync::Arc;
+
+/// What several threads can do at once: see [`Host::share`].
+pub type Work<'a> = dyn Fn(bool, &mut dyn FnMut() -> bool) + Sync + 'a;
 
 /// What the interpreter asks of the machine around it.
-pub trait Host: Sync {
+pub trait Host: Send + Sync {
     /// `s_sendmsg(MSG_INTERRUPT)`: raise the event whose id is `data` (the low bits of M0).
     fn interrupt(&self, data: u32);
     /// `s_memrealtime`: the 100 MHz constant clock, the same one that `GET_CLOCK_COUNTERS` reports.
     fn realtime(&self) -> u64;
     /// Asked now and then: true stops the dispatch (queue destroyed, process exiting).
     fn cancelled(&self) -> bool;
+    /// Calls `work` on this thread with true, and with false on any other threads that have nothing else to do, until each
+    /// call has returned. `work` asks its second argument between turns whether it should leave.
+    fn share(&self, work: &Work<'_>) {
+        work(true, &mut || false);
+    }
     /// One CU-wide line of trace or diagnosis, already formatted.
     fn log(&self, line: &str);
 }
@@ -45,10 +55,12 @@ pub struct Dispatch<'a> {
     pub shared_base: u64,
     /// High 32 bits of addresses that FLAT routes to scratch (`SRC_PRIVATE_BASE`).
     pub private_base: u64,
+    /// Code that earlier dispatches decoded.
+    pub code: &'a CodeCache,
     /// The address space.
     pub memory: &'a dyn GpuMemory,
     /// The machine around.
-    pub host: &'a dyn Host,
+    pub host: Arc<dyn Host + 'a>,
 }
 
 /// What a finished dispatch did; the virtual GPU's counters add these up.
@@ -58,6 +70,17 @@ pub struct Stats {
     pub instructions: u64,
     /// Waves started.
     pub waves: u64,
+    /// Cycles that the waves' instructions kept their units busy, estimated from issue rates alone: no memory latency, no
+    /// waiting. Divided by the SIMDs in use it is a lower bound of the time that the card takes.
+    pub cycles: u64,
+    /// Vector and scalar loads from global memory, as wave instructions.
+    pub loads: u64,
+    /// Vector and scalar stores to global memory.
+    pub stores: u64,
+    /// Vector and scalar atomics on global memory.
+    pub atomics: u64,
+    /// LDS instructions.
+    pub lds: u64,
     /// Bytes stored to global memory.
     pub bytes_stored: u64,
     /// Bytes loaded from global memory by vector instructions.
@@ -103,14 +126,50 @@ pub enum Stop {
     Cancelled,
 }
 
-/// Runs a dispatch to its end on the calling thread: every wave of every work-group, all stores done on return.
+/// Runs a dispatch to its end: every wave of every work-group, all stores done on return. The calling thread works, and those
+/// that [`Host::share`] brings.
 ///
 /// Waves of one work-group are interleaved, so barriers and spinning on LDS or memory make progress. Work-groups that do
 /// not end soon are interleaved with others, as many as the card would hold at once, so that work-groups can wait for
-/// each other too.
+/// each other too. With a seed, which fixes the interleaving, no other threads help.
 ///
 /// # Errors
 /// See [`Stop`]. Stores made before the stop stay made, as on the card.
-pub fn run(dispatch: &Dispatch<'_>) -> Result<Stats, Stop> {
-    workgroup::run(dispatch)
+pub fn run(dispatch: Dispatch<'_>, seed: Option<u64>) -> Result<Stats, Stop> {
+    Running::new(dispatch, seed)?.run()
+}
+
+impl<T: Host + ?Sized> Host for &T {
+    fn interrupt(&self, data: u32) {
+        (**self).interrupt(data);
+    }
+    fn realtime(&self) -> u64 {
+        (**self).realtime()
+    }
+    fn cancelled(&self) -> bool {
+        (**self).cancelled()
+    }
+    fn share(&self, work: &Work<'_>) {
+        (**self).share(work);
+    }
+    fn log(&self, line: &str) {
+        (**self).log(line);
+    }
+}
+
+impl Stats {
+    /// Adds what another thread did.
+    pub fn add(&mut self, other: &Stats) {
+        self.instructions += other.instructions;
+        self.waves += other.waves;
+        self.cycles += other.cycles;
+        self.loads += other.loads;
+        self.stores += other.stores;
+        self.atomics += other.atomics;
+        self.lds += other.lds;
+        self.bytes_stored += other.bytes_stored;
+        self.bytes_loaded += other.bytes_loaded;
+        self.foreign_bytes_stored += other.foreign_bytes_stored;
+        self.foreign_bytes_loaded += other.foreign_bytes_loaded;
+    }
 }

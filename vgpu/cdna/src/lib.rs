@@ -10,7 +10,9 @@
 //! exec       one file per family of instructions; access.rs takes lanes to bytes
 //! alu        arithmetic, bit for bit
 //! setup      kernel descriptor and dispatch -> initial registers
-//! workgroup  waves in turn, barriers, work-groups in turn
+//! workgroup  waves in turn, barriers
+//! coherence  caches that show missing fences
+//! schedule   work-groups in turn, on one thread or several
 //! ```
 //!
 //! # Stricter than the card
@@ -21,17 +23,21 @@
 //!
 //! # Other than the card
 //!
-//! - Memory is coherent: cache maintenance and scope bits do nothing, memory instructions complete in order.
+//! - Memory is coherent, cache maintenance and scope bits do nothing, unless the embedder asks for the caches of
+//!   [`coherence`]. Memory instructions complete in order.
 //! - `s_trap` ends the dispatch with [`dispatch::Stop::Trap`]; no trap handler runs.
 //! - `s_memtime` is a multiple of the 100 MHz clock. TRAPSTS reads 0: exception flags are not kept.
 //! - A load into half a register clears the other half, as on cards with SRAM ECC.
 //! - `tests/coverage.rs` lists the instructions that are refused, with reasons.
 
 pub mod alu;
+pub mod coherence;
 pub mod dispatch;
 pub mod exec;
 pub mod isa;
 pub mod memory;
+pub mod random;
+mod schedule;
 mod setup;
 pub mod wave;
 mod workgroup;

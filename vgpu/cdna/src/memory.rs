@@ -1,5 +1,7 @@
 //! GPU virtual memory as the interpreter sees it.
 
+use crate::coherence::Cache;
+
 /// What an instruction wants to do with an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -30,6 +32,8 @@ pub struct Region {
     /// The memory belongs to another process (it came here by IPC or as a dma-buf). Changes nothing but the counters:
     /// bytes moved through such a region are what one process's GPU queue does to another process's block.
     pub foreign: bool,
+    /// Coarse-grained: other agents see stores at a release only. Counts where there is a [`GpuMemory::cache`].
+    pub coarse: bool,
 }
 
 /// Why an access could not be made.
@@ -62,4 +66,9 @@ pub trait GpuMemory: Sync {
 
     /// A counter that changes whenever a mapping goes away or is replaced; regions looked up before are then stale.
     fn generation(&self) -> u64;
+
+    /// The GPU's L2, where memory is to be no more coherent than it must be.
+    fn cache(&self) -> Option<&Cache> {
+        None
+    }
 }

@@ -74,6 +74,13 @@ pub struct Wave {
     pub private_base: u64,
 }
 
+/// Number of VGPRs and AGPRs that a wave of this shape may name.
+pub fn vector_registers((all, accum_offset): (u16, u16)) -> (u16, u16) {
+    // AGPRs are the upper part of one file. A VGPR number may reach into it, as on the card: code objects from before
+    // accum_offset existed say 0 there and use all registers as VGPRs.
+    (all.min(256), all.saturating_sub(accum_offset))
+}
+
 impl Wave {
     /// A wave with `vgprs` registers per lane, of which those from `accum_offset` on are AGPRs, all set to `fill`.
     pub fn new(target: Target, vgprs: u16, accum_offset: u16, fill: u32) -> Self {
@@ -92,10 +99,35 @@ impl Wave {
 
     /// Number of VGPRs and AGPRs this wave may name.
     pub fn vector_registers(&self) -> (u16, u16) {
-        // AGPRs are the upper part of one file. A VGPR number may reach into it, as on the card: code objects from before
-        // accum_offset existed say 0 there and use all registers as VGPRs.
-        let all = self.vgpr.len() as u16;
-        (all.min(256), all.saturating_sub(self.accum_offset))
+        vector_registers(self.shape())
+    }
+
+    /// Registers of a lane, and the place of the first AGPR among them.
+    #[inline]
+    pub fn shape(&self) -> (u16, u16) {
+        (self.vgpr.len() as u16, self.accum_offset)
+    }
+
+    /// The 64 lanes of the register at a place of the file.
+    ///
+    /// # Safety
+    /// The file has so many registers.
+    #[inline(always)]
+    pub(crate) unsafe fn lanes_at(&self, place: usize) -> *const u32 {
+        debug_assert!(place < self.vgpr.len());
+        // SAFETY: the caller's promise.
+        unsafe { self.vgpr.as_ptr().add(place).cast() }
+    }
+
+    /// As [`Wave::lanes_at`], to write.
+    ///
+    /// # Safety
+    /// The file has so many registers.
+    #[inline(always)]
+    pub(crate) unsafe fn lanes_at_mut(&mut self, place: usize) -> *mut u32 {
+        debug_assert!(place < self.vgpr.len());
+        // SAFETY: the caller's promise.
+        unsafe { self.vgpr.as_mut_ptr().add(place).cast() }
     }
 
     /// Sets every register to `fill`, for the next wave.

@@ -1,12 +1,8 @@
-//! Work-groups and the scheduler that takes their waves in turn.
-//!
-//! One work-group runs until it ends or has had its turn; then the next resident one follows. A new one is admitted when
-//! none of the resident ones ended in a whole round, up to what the card would hold: spinning on another work-group
-//! makes progress, and short work-groups run one after the other with warm caches.
-
-use std::{collections::VecDeque, time::Duration};
+//! A work-group: its waves in turn, and barriers between them.
 
 use crate::{
+    Target,
+    coherence::FirstLevel,
     dispatch::{Dispatch, Stats, Stop},
     exec::{
         Trouble,
@@ -16,6 +12,7 @@ use crate::{
     },
     isa::decode,
     memory::{Access, FaultReason},
+    random::Random,
     setup::{POISON, Setup},
     wave::Wave,
 };
@@ -24,12 +21,9 @@ use crate::{
 const QUANTUM: u32 = 2000;
 /// Rounds over its waves that a work-group has before the next work-group's turn.
 const ROUNDS: u32 = 8;
-/// Compute units, waves on each: what bounds the number of resident work-groups.
-const COMPUTE_UNITS: u32 = 104;
-const WAVES_PER_UNIT: u32 = 32;
-const LDS_PER_UNIT: u32 = 64 * 1024;
-/// Host memory that resident work-groups may take, two work-groups at least.
-const RESIDENT_BYTES: u64 = 2 << 30;
+/// Compute units of the card, and the shader engines (gfx90a) or dies (gfx942) that work-groups are dealt to in turn.
+pub const COMPUTE_UNITS: u32 = 104;
+const ENGINES: u32 = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -45,14 +39,20 @@ struct Slot {
     hw_id: u32,
 }
 
-struct Group {
-    id: [u32; 3],
+/// A work-group that has been started and not yet ended.
+#[derive(Default)]
+pub struct Group {
     slots: Vec<Slot>,
     lds: Vec<u64>,
+    /// Used where the machine has caches.
+    l1: FirstLevel,
+    id: [u32; 3],
+    xcc_id: u32,
 }
 
 /// What a work-group did in its turn.
-enum Turn {
+pub enum Turn {
+    /// All its waves have ended.
     Ended,
     /// Ran its time out.
     Busy,
@@ -60,113 +60,62 @@ enum Turn {
     Idle,
 }
 
-/// Runs a dispatch; see [`crate::dispatch::run`].
-pub fn run(d: &Dispatch<'_>) -> Result<Stats, Stop> {
-    let mut memory = Memory::new(d.memory);
-    let setup = Setup::new(d, &mut memory)?;
-    let probe = Wave::new(d.target, setup.vgprs, setup.accum_offset, POISON);
-    let mut machine = Machine {
-        d,
-        code: Code::new(d.target, probe.vector_registers()),
-        setup,
-        ctx: Context {
-            spaces: Spaces {
-                memory,
-                lds: Vec::new(),
-                lds_bytes: d.group_segment_size,
-                scratch: Scratch::default(),
-                shared_base: d.shared_base,
-                private_base: d.private_base,
-            },
-            host: d.host,
-            hw_id: 0,
-        },
-        stats: Stats::default(),
-        started: 0,
-    };
-    let end = machine.all_groups();
-    let m = &machine.ctx.spaces.memory;
-    machine.stats.bytes_loaded = m.loaded;
-    machine.stats.bytes_stored = m.stored;
-    machine.stats.foreign_bytes_loaded = m.foreign_loaded;
-    machine.stats.foreign_bytes_stored = m.foreign_stored;
-    end.map(|()| machine.stats)
-}
-
-struct Machine<'a> {
+/// One thread's part of the machine: what the waves that it runs can reach.
+pub struct Unit<'a> {
     d: &'a Dispatch<'a>,
-    setup: Setup,
-    code: Code,
+    setup: &'a Setup,
+    code: Code<'a>,
     ctx: Context<'a>,
     stats: Stats,
-    /// Waves started.
-    started: u32,
 }
 
-impl Machine<'_> {
-    fn all_groups(&mut self) -> Result<(), Stop> {
-        let [nx, ny, nz] = self.setup.groups.map(u64::from);
-        let total = nx * ny * nz;
-        let waves = self.d.workgroup_size.iter().product::<u32>().div_ceil(64);
-        let by_waves = COMPUTE_UNITS * (WAVES_PER_UNIT / waves).max(1);
-        let by_lds = LDS_PER_UNIT
-            .checked_div(self.d.group_segment_size)
-            .map_or(u32::MAX, |n| n.max(1) * COMPUTE_UNITS);
-        let registers = u64::from(self.setup.vgprs) * 256 + u64::from(self.setup.lane_bytes) * 64;
-        let by_memory = RESIDENT_BYTES / (registers * u64::from(waves) + u64::from(self.d.group_segment_size));
-        let limit = by_memory.clamp(2, u64::from(by_waves.min(by_lds))) as usize;
-
-        let mut next = 0u64;
-        let mut resident: VecDeque<Group> = VecDeque::new();
-        let mut spare = Vec::new();
-        // Turns since a work-group last ended or was admitted, and how many of them in a row were idle.
-        let (mut turns, mut idle) = (0, 0u32);
-        loop {
-            if resident.len() <= turns && resident.len() < limit && next < total {
-                let id = [next % nx, next / nx % ny, next / nx / ny].map(|n| n as u32);
-                let group = self.start(id, spare.pop())?;
-                resident.push_front(group);
-                next += 1;
-                turns = 0;
-            }
-            let Some(mut group) = resident.pop_front() else {
-                return Ok(());
-            };
-            if self.d.host.cancelled() {
-                return Err(Stop::Cancelled);
-            }
-            match self.turn(&mut group)? {
-                Turn::Ended => {
-                    spare.push(group);
-                    // The next one takes its place at once.
-                    turns = resident.len();
-                    idle = 0;
-                    continue;
-                }
-                Turn::Busy => idle = 0,
-                Turn::Idle => idle += 1,
-            }
-            resident.push_back(group);
-            turns += 1;
-            if idle as usize > 100 * resident.len() {
-                // All wait for something outside this dispatch: leave the processor to it.
-                std::thread::sleep(Duration::from_micros(20));
-            } else if turns >= resident.len() {
-                std::thread::yield_now();
-            }
+impl<'a> Unit<'a> {
+    /// For work-groups of one dispatch.
+    pub fn new(d: &'a Dispatch<'a>, setup: &'a Setup) -> Self {
+        Unit {
+            d,
+            setup,
+            code: Code::new(d.code, d.target, (setup.vgprs, setup.accum_offset)),
+            ctx: Context {
+                spaces: Spaces {
+                    memory: Memory::new(d.memory),
+                    lds: Vec::new(),
+                    lds_bytes: d.group_segment_size,
+                    scratch: Scratch::default(),
+                    shared_base: d.shared_base,
+                    private_base: d.private_base,
+                },
+                host: &*d.host,
+                hw_id: 0,
+                xcc_id: 0,
+            },
+            stats: Stats::default(),
         }
     }
 
-    fn start(&mut self, id: [u32; 3], spare: Option<Group>) -> Result<Group, Stop> {
+    /// What it has done so far.
+    pub fn stats(&self) -> Stats {
+        let m = &self.ctx.spaces.memory;
+        Stats {
+            bytes_loaded: m.loaded,
+            bytes_stored: m.stored,
+            foreign_bytes_loaded: m.foreign_loaded,
+            foreign_bytes_stored: m.foreign_stored,
+            ..self.stats
+        }
+    }
+
+    /// Starts the work-group with this id and number, in the place of one that has ended if there is one.
+    ///
+    /// # Errors
+    /// See [`Setup::start`].
+    pub fn start(&mut self, id: [u32; 3], number: u64, spare: Option<Group>) -> Result<Group, Stop> {
         let items = self.setup.group_size(self.d, id).iter().product::<u32>();
         let waves = items.div_ceil(64) as usize;
-        let mut group = spare.unwrap_or_else(|| Group {
-            id,
-            slots: Vec::new(),
-            lds: Vec::new(),
-        });
-        let poison = u64::from(POISON) << 32 | u64::from(POISON);
+        let mut group = spare.unwrap_or_default();
         group.id = id;
+        group.l1.end();
+        let poison = u64::from(POISON) << 32 | u64::from(POISON);
         group.lds.clear();
         group.lds.resize(self.d.group_segment_size.div_ceil(8) as usize, poison);
         group.slots.truncate(waves);
@@ -178,53 +127,86 @@ impl Machine<'_> {
                 hw_id: 0,
             });
         }
+        // Work-groups go to engines, or on gfx942 to dies, in turn; all waves of one share a compute unit.
+        let engine = (number % u64::from(ENGINES)) as u32;
+        let unit = (number / u64::from(ENGINES)) as u32 % (COMPUTE_UNITS / ENGINES);
+        let on_unit = (number / u64::from(COMPUTE_UNITS)) as u32;
+        group.xcc_id = if self.d.target == Target::Gfx942 { engine } else { 0 };
         let size = u64::from(self.setup.lane_bytes) * 64;
         // Waves differ in their part of the window, so that code that forgets the wave offset is found out.
         let parts = (u64::from(u32::MAX) + 1).checked_div(size).map_or(1, |n| n.min(16));
-        for (number, slot) in group.slots.iter_mut().enumerate() {
-            let sequence = self.started;
-            self.started = self.started.wrapping_add(1);
+        for (index, slot) in group.slots.iter_mut().enumerate() {
+            let index = index as u32;
+            let sequence = number.wrapping_mul(waves as u64).wrapping_add(index.into());
             slot.state = State::Ready;
             slot.scratch.lane_bytes = self.setup.lane_bytes;
-            slot.scratch.va = SCRATCH_WINDOW + u64::from(sequence) % parts * size;
+            slot.scratch.va = SCRATCH_WINDOW + sequence % parts * size;
             slot.scratch.words.clear();
             slot.scratch.words.resize(size as usize / 8, poison);
-            // 3:0 wave, 5:4 SIMD, 11:8 compute unit, 14:13 shader engine.
-            slot.hw_id =
-                (sequence / 4) & 7 | (sequence & 3) << 4 | ((sequence / 32) & 15) << 8 | ((sequence / 512) & 3) << 13;
-            self.setup
-                .start(self.d, &mut slot.wave, id, number as u32, slot.scratch.va)?;
+            // 3:0 wave on the SIMD, 5:4 SIMD, 11:8 compute unit, 15:13 shader engine, 19:16 work-group on the unit.
+            slot.hw_id = (index / 4 + 4 * on_unit) & 7
+                | (index & 3) << 4
+                | unit << 8
+                | (if self.d.target == Target::Gfx942 { 0 } else { engine }) << 13
+                | (on_unit & 15) << 16;
+            self.setup.start(self.d, &mut slot.wave, id, index, slot.scratch.va)?;
             self.stats.waves += 1;
         }
         Ok(group)
     }
 
-    fn turn(&mut self, group: &mut Group) -> Result<Turn, Stop> {
+    /// Lets the work-group run for a while. With `random` it says for how long, and which wave goes first.
+    ///
+    /// # Errors
+    /// See [`Stop`].
+    pub fn turn(&mut self, group: &mut Group, random: Option<&mut Random>) -> Result<Turn, Stop> {
         std::mem::swap(&mut self.ctx.spaces.lds, &mut group.lds);
+        std::mem::swap(&mut self.ctx.spaces.memory.l1, &mut group.l1);
+        self.ctx.xcc_id = group.xcc_id;
         let mut outcome = Ok(Turn::Busy);
-        for _ in 0..ROUNDS {
-            match self.round(group) {
-                Ok(Turn::Busy) => {}
-                other => {
-                    outcome = other;
-                    break;
+        match random {
+            Some(random) => {
+                let waves = group.slots.len();
+                let first = random.below(waves as u64) as usize;
+                outcome = self.round(group, first, 1 + random.below(u64::from(QUANTUM) / 4) as u32);
+            }
+            None => {
+                for _ in 0..ROUNDS {
+                    match self.round(group, 0, QUANTUM) {
+                        Ok(Turn::Busy) => {}
+                        other => {
+                            outcome = other;
+                            break;
+                        }
+                    }
                 }
             }
         }
         std::mem::swap(&mut self.ctx.spaces.lds, &mut group.lds);
+        std::mem::swap(&mut self.ctx.spaces.memory.l1, &mut group.l1);
         outcome
     }
 
     /// Gives every wave that is ready one quantum.
-    fn round(&mut self, group: &mut Group) -> Result<Turn, Stop> {
+    fn round(&mut self, group: &mut Group, first: usize, quantum: u32) -> Result<Turn, Stop> {
         let mut slept = true;
-        let ready = |(_, s): &(usize, &mut Slot)| s.state == State::Ready;
-        for (number, slot) in group.slots.iter_mut().enumerate().filter(ready) {
+        let waves = group.slots.len();
+        for index in 0..waves {
+            let index = (first + index) % waves;
+            let slot = &mut group.slots[index];
+            if slot.state != State::Ready {
+                continue;
+            }
             std::mem::swap(&mut self.ctx.spaces.scratch, &mut slot.scratch);
             self.ctx.hw_id = slot.hw_id;
-            let (count, pause) = step::run(&mut slot.wave, &mut self.ctx, &mut self.code, QUANTUM);
+            let (work, pause) = step::run(&mut slot.wave, &mut self.ctx, &mut self.code, quantum);
             std::mem::swap(&mut self.ctx.spaces.scratch, &mut slot.scratch);
-            self.stats.instructions += u64::from(count);
+            self.stats.instructions += u64::from(work.instructions);
+            self.stats.cycles += work.cycles;
+            self.stats.loads += u64::from(work.loads);
+            self.stats.stores += u64::from(work.stores);
+            self.stats.atomics += u64::from(work.atomics);
+            self.stats.lds += u64::from(work.lds);
             match pause {
                 Pause::Quantum => slept = false,
                 Pause::Yield => {}
@@ -238,15 +220,15 @@ impl Machine<'_> {
                 }
                 Pause::Trap(id) => {
                     let (pc, group) = (slot.wave.pc, group.id);
-                    let message = format!("`s_trap {id}` at {pc:#x} (wave {number} of work-group {group:?})");
+                    let message = format!("`s_trap {id}` at {pc:#x} (wave {index} of work-group {group:?})");
                     return Err(Stop::Trap { id, pc, message });
                 }
                 Pause::Failed(trouble) => {
-                    let wave = format!("wave {number} of work-group {:?}", group.id);
-                    return Err(self.failed(slot.wave.pc, trouble, &wave));
+                    let who = format!("wave {index} of work-group {:?}", group.id);
+                    return Err(self.failed(slot.wave.pc, &who, trouble));
                 }
                 Pause::NoInstruction(e) => {
-                    let wave = format!("wave {number} of work-group {:?}", group.id);
+                    let wave = format!("wave {index} of work-group {:?}", group.id);
                     return Err(self.no_instruction(slot.wave.pc, e, &wave));
                 }
             }
@@ -283,8 +265,8 @@ impl Machine<'_> {
         }
     }
 
-    /// `wave` says which one, in words.
-    fn failed(&mut self, pc: u64, trouble: Trouble, wave: &str) -> Stop {
+    /// `who` says which wave, in words.
+    fn failed(&mut self, pc: u64, who: &str, trouble: Trouble) -> Stop {
         let inst = self.text_at(pc);
         let kernel = self.d.kernel_object;
         match trouble {
@@ -293,7 +275,7 @@ impl Machine<'_> {
                     FaultReason::NotPresent => "nothing is mapped there for this GPU",
                     FaultReason::ReadOnly => "the mapping is read-only",
                     FaultReason::NoExecute => "the mapping is not executable",
-                    FaultReason::Misaligned => "misaligned atomic",
+                    FaultReason::Misaligned => "misaligned atomic: the address must be a multiple of its size",
                 };
                 let va = fault.va;
                 let space = if va >> 32 == self.d.shared_base >> 32 && self.d.shared_base != 0 {
@@ -304,12 +286,12 @@ impl Machine<'_> {
                     "address"
                 };
                 let message =
-                    format!("`{inst}` at {pc:#x} accessed {space} {va:#x}: {why} ({wave}, kernel object {kernel:#x})");
+                    format!("`{inst}` at {pc:#x} accessed {space} {va:#x}: {why} ({who}, kernel object {kernel:#x})");
                 Stop::MemoryFault { fault, pc, message }
             }
             Trouble::Illegal(why) => Stop::IllegalInstruction {
                 pc,
-                message: format!("`{inst}` at {pc:#x}: {why} ({wave}, kernel object {kernel:#x})"),
+                message: format!("`{inst}` at {pc:#x}: {why} ({who}, kernel object {kernel:#x})"),
             },
         }
     }

@@ -67,6 +67,8 @@ pub mod mem {
     pub const USERPTR: u32 = 1 << 2;
     pub const DOORBELL: u32 = 1 << 3;
     pub const MMIO_REMAP: u32 = 1 << 4;
+    pub const UNCACHED: u32 = 1 << 25;
+    pub const COHERENT: u32 = 1 << 26;
     pub const EXECUTABLE: u32 = 1 << 30;
     pub const WRITABLE: u32 = 1 << 31;
 }

@@ -1,15 +1,19 @@
 //! The AQL packet processor: kernel dispatches, barriers and AMD's vendor packets.
 
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU16, Ordering},
+};
 
 use cdna::{
-    dispatch::{self, Dispatch, Host, Stop},
-    memory::{Access, Fault, FaultReason},
+    dispatch::{Dispatch, Host, Progress, Running, Stats, Stop, Work},
+    memory::{Access, Fault, FaultReason, GpuMemory as _},
 };
 
 use crate::{
     apertures, os, pm4,
-    queue::{Context, Engine, Step},
+    process::Process,
+    queue::{Context, Control, Engine, Step},
     scratch,
     signal::Signal,
 };
@@ -197,6 +201,8 @@ pub struct Aql {
     bell: u64,
     /// Packets below this index may be there.
     rung: u64,
+    /// The dispatch of the packet at the read index, where turns are taken with other queues.
+    started: Option<Started>,
 }
 
 impl Default for Aql {
@@ -205,6 +211,7 @@ impl Default for Aql {
             read_index: 0,
             bell: u64::MAX,
             rung: 0,
+            started: None,
         }
     }
 }
@@ -280,8 +287,34 @@ impl Aql {
         let begin = os::gpu_clock();
         let completion = Fields(&bytes).u64(56);
         let packet = Packet::decode(&bytes);
+        // The work that the packet stands for begins with the acquire, which therefore follows the wait for dependencies.
+        let acquire = || acquire(context, header);
+        let mut begin = begin;
         match packet {
-            Packet::Dispatch(packet) => self.dispatch(context, va, &packet)?,
+            Packet::Dispatch(packet) => {
+                let started = match self.started.take() {
+                    Some(started) => started,
+                    None => {
+                        acquire();
+                        self.start(context, va, &packet, begin)?
+                    }
+                };
+                begin = started.begin;
+                let result = if context.process.config.seed.is_none() {
+                    started.running.run()
+                } else {
+                    // One turn, then another queue's.
+                    match started.running.turn() {
+                        Progress::Ended => started.running.finish(),
+                        other => {
+                            self.started = Some(started);
+                            let asleep = other == Progress::Asleep;
+                            return Ok(if asleep { Step::Idle } else { Step::Progress });
+                        }
+                    }
+                };
+                self.ended(context, &packet, result, started.clock)?;
+            }
             Packet::BarrierAnd(signals) => {
                 for handle in signals {
                     if load(context, handle)?.is_some_and(|value| value != 0) {
@@ -349,6 +382,10 @@ impl Aql {
             .process
             .trace
             .packet(|| format!("{} {}", self.place(context), packet.text(completion)));
+        if !matches!(packet, Packet::Dispatch(_)) {
+            acquire();
+        }
+        release(context, header);
         complete(context, completion, begin).map_err(Failure::at("a completion signal"))?;
         header_word.store(header & 0xff00 | u16::from(INVALID), Ordering::Release);
         self.read_index += 1;
@@ -358,7 +395,14 @@ impl Aql {
         Ok(Step::Progress)
     }
 
-    fn dispatch(&self, context: &Context, packet_va: u64, packet: &DispatchPacket) -> Result<(), Failure> {
+    /// Sets a dispatch up.
+    fn start(
+        &self,
+        context: &Context,
+        packet_va: u64,
+        packet: &DispatchPacket,
+        begin: u64,
+    ) -> Result<Started, Failure> {
         check(packet)?;
         let queue_va = queue_address(context).map_err(Failure::at("amd_queue_t"))?;
         // Dimensions that the packet does not use count as 1, whatever their fields hold.
@@ -367,14 +411,18 @@ impl Aql {
         if granted.map_err(Failure::at("amd_queue_t"))? == scratch::Outcome::Over {
             return Err(Failure::Cancelled);
         }
-        let machine = Machine { context };
         let process = context.process;
+        let machine = Machine {
+            process,
+            control: context.control.clone(),
+            queue: context.id,
+        };
         let kernel = || process.names.kernel(&context.gpu.vm, packet.kernel_object);
         process
             .trace
             .kernel(|| format!("{} {} {}", self.place(context), kernel().label(), packet.shape()));
-        let start = os::clock_ns(libc::CLOCK_MONOTONIC);
-        let result = dispatch::run(&Dispatch {
+        let clock = os::clock_ns(libc::CLOCK_MONOTONIC);
+        let dispatch = Dispatch {
             target: process.config.machine.target,
             packet_va,
             queue_va,
@@ -387,15 +435,42 @@ impl Aql {
             kernarg_va: packet.kernarg,
             shared_base: apertures::LDS_BASE,
             private_base: apertures::SCRATCH_BASE,
+            code: &context.gpu.code,
             memory: &context.gpu.vm,
-            host: &machine,
-        });
-        let stop = match result {
+            host: Arc::new(machine),
+        };
+        // Each dispatch of each queue has an interleaving of its own.
+        let seed = process
+            .config
+            .seed
+            .map(|seed| seed.rotate_left(32) ^ u64::from(context.id) << 40 ^ self.read_index);
+        match Running::new(dispatch, seed) {
+            Ok(running) => Ok(Started { running, begin, clock }),
+            Err(stop) => Err(self.failure(context, packet, stop)),
+        }
+    }
+
+    /// Counts a dispatch that has ended.
+    fn ended(
+        &self,
+        context: &Context,
+        packet: &DispatchPacket,
+        result: Result<Stats, Stop>,
+        start: u64,
+    ) -> Result<(), Failure> {
+        let process = context.process;
+        let kernel = || process.names.kernel(&context.gpu.vm, packet.kernel_object);
+        match result {
             Ok(stats) => {
                 let counters = &process.counters;
                 counters.add(&counters.dispatches, 1);
                 counters.add(&counters.waves, stats.waves);
                 counters.add(&counters.instructions, stats.instructions);
+                counters.add(&counters.kernel_loads, stats.loads);
+                counters.add(&counters.kernel_stores, stats.stores);
+                counters.add(&counters.kernel_atomics, stats.atomics);
+                counters.add(&counters.kernel_lds, stats.lds);
+                counters.add(&counters.kernel_cycles, stats.cycles);
                 counters.add(&counters.kernel_bytes_stored, stats.bytes_stored);
                 counters.add(&counters.kernel_bytes_loaded, stats.bytes_loaded);
                 counters.add(
@@ -419,15 +494,21 @@ impl Aql {
                         took / 1000
                     )
                 });
-                return Ok(());
+                Ok(())
             }
-            Err(stop) => stop,
-        };
+            Err(stop) => Err(self.failure(context, packet, stop)),
+        }
+    }
+
+    /// What becomes of a dispatch that stopped before its end.
+    fn failure(&self, context: &Context, packet: &DispatchPacket, stop: Stop) -> Failure {
+        let process = context.process;
+        let kernel = || process.names.kernel(&context.gpu.vm, packet.kernel_object);
         let at = format!("dispatch {}, {}", self.read_index, kernel());
         process
             .trace
             .kernel(|| format!("{} {} stopped: {stop:?}", self.place(context), kernel().label()));
-        Err(match stop {
+        match stop {
             // What the wave itself sees (MEM_VIOL), before any page is looked up.
             Stop::MemoryFault { fault, message, .. } if is_violation(fault) => {
                 Failure::Error(queue_error::MEMORY_VIOLATION, format!("{at}: {message}"))
@@ -439,7 +520,43 @@ impl Aql {
             }
             Stop::InvalidDispatch(message) => Failure::Error(queue_error::INVALID_CODE, format!("{at}: {message}")),
             Stop::Cancelled => Failure::Cancelled,
-        })
+        }
+    }
+}
+
+/// A dispatch that runs.
+struct Started {
+    running: Running<'static>,
+    /// GPU clock and monotonic clock at its start.
+    begin: u64,
+    clock: u64,
+}
+
+impl std::fmt::Debug for Started {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Started")
+    }
+}
+
+/// The scope of a fence in a packet header, at this bit: 2 is the system's. What a narrower one does, every work-group
+/// does when it starts.
+const SYSTEM_SCOPE: u16 = 2;
+
+/// The packet's acquire fence.
+fn acquire(context: &Context, header: u16) {
+    if header >> 9 & 3 == SYSTEM_SCOPE
+        && let Some(cache) = context.gpu.vm.cache()
+    {
+        cache.invalidate();
+    }
+}
+
+/// The packet's release fence.
+fn release(context: &Context, header: u16) {
+    if header >> 11 & 3 == SYSTEM_SCOPE
+        && let Some(cache) = context.gpu.vm.cache()
+    {
+        cache.write_back();
     }
 }
 
@@ -520,17 +637,16 @@ fn report(context: &Context, code: i64) -> Result<(), Fault> {
 }
 
 /// What a kernel can reach of the machine around it.
-struct Machine<'a> {
-    context: &'a Context,
+struct Machine {
+    process: &'static Process,
+    control: Arc<Control>,
+    queue: u32,
 }
 
-impl Host for Machine<'_> {
+impl Host for Machine {
     fn interrupt(&self, data: u32) {
-        if self.context.process.events.set(data).is_err() {
-            log::debug!(
-                "queue {}: a kernel raised event {data}, which is not there",
-                self.context.id
-            );
+        if self.process.events.set(data).is_err() {
+            log::debug!("queue {}: a kernel raised event {data}, which is not there", self.queue);
         }
     }
 
@@ -539,11 +655,20 @@ impl Host for Machine<'_> {
     }
 
     fn cancelled(&self) -> bool {
-        self.context.control.cancelled()
+        // With one thread for all queues, a paused one gets no turns, and must not take those of others.
+        if self.process.config.seed.is_some() {
+            self.control.is_cancelled()
+        } else {
+            self.control.cancelled()
+        }
+    }
+
+    fn share(&self, work: &Work<'_>) {
+        self.process.helpers.share(self.process, work);
     }
 
     fn log(&self, line: &str) {
-        log::trace!("queue {}: {line}", self.context.id);
+        log::trace!("queue {}: {line}", self.queue);
     }
 }
 

@@ -134,6 +134,8 @@ impl Buffers {
             executable: buffer.flags & mem::EXECUTABLE != 0,
             foreign: buffer.foreign,
             user: matches!(buffer.backing, Backing::User(_)),
+            // The program's own memory it may unmap at any time, before a cache has written anything back.
+            coarse: buffer.flags & (mem::COHERENT | mem::UNCACHED) == 0 && !matches!(buffer.backing, Backing::User(_)),
         };
         process.svm.forget(process, buffer.va, buffer.size);
         if !gpu.vm.insert(buffer.va, mapping) {

@@ -70,6 +70,16 @@ pub const VARIABLES: &[Variable] = &[
         doc: "exact: approximate instructions round correctly. hostile: they are off within their documented bound.",
     },
     Variable {
+        name: "VGPU_COHERENCE",
+        default: "coherent",
+        doc: "coherent: all memory is. hostile: stores of kernels to coarse-grained memory reach the host, copy engines and other GPUs at a release of system scope only, and loads may be stale until an acquire.",
+    },
+    Variable {
+        name: "VGPU_SEED",
+        default: "none",
+        doc: "A number that fixes how waves, work-groups and queues are interleaved; one thread then runs all queues. Without it kernels run on all processors.",
+    },
+    Variable {
         name: "VGPU_LOG",
         default: "error",
         doc: "Lines on stderr: off, error, warn, info, debug or trace.",
@@ -124,6 +134,10 @@ pub struct Config {
     pub trace: Wanted,
     /// Approximate instructions are to be off within their documented bound.
     pub hostile_ulp: bool,
+    /// Memory is to be no more coherent than it must be.
+    pub hostile_coherence: bool,
+    /// Fixes the interleaving of waves, work-groups and queues.
+    pub seed: Option<u64>,
 }
 
 /// A variable that cannot be understood.
@@ -223,6 +237,20 @@ impl Config {
             "ioctl, packet, kernel or several with commas, and :FILE",
             Wanted::parse,
         )?;
+        let hostile_coherence = parse(
+            "VGPU_COHERENCE",
+            text("VGPU_COHERENCE"),
+            false,
+            "coherent or hostile",
+            |s| match s {
+                "coherent" => Some(false),
+                "hostile" => Some(true),
+                _ => None,
+            },
+        )?;
+        let seed = parse("VGPU_SEED", text("VGPU_SEED"), None, "a number", |s| {
+            s.parse().ok().map(Some)
+        })?;
         if gpus == 0 {
             return Ok(None);
         }
@@ -239,6 +267,8 @@ impl Config {
             counters: set("VGPU_COUNTERS").map(PathBuf::from),
             trace,
             hostile_ulp,
+            hostile_coherence,
+            seed,
         }))
     }
 }
@@ -352,6 +382,8 @@ mod tests {
             ("VGPU_BAR", "medium"),
             ("VGPU_SVM", "yes"),
             ("VGPU_LINK", "nvlink"),
+            ("VGPU_COHERENCE", "friendly"),
+            ("VGPU_SEED", "-1"),
             ("VGPU_TRACE", "everything"),
         ] {
             let error = config(&[(name, value)]).unwrap_err().to_string();

@@ -47,6 +47,16 @@ counters! {
     waves,
     /// Wave instructions executed.
     instructions,
+    /// Loads from global memory, as wave instructions.
+    kernel_loads,
+    /// Stores to global memory, as wave instructions.
+    kernel_stores,
+    /// Atomics on global memory, as wave instructions.
+    kernel_atomics,
+    /// LDS instructions.
+    kernel_lds,
+    /// Cycles that the wave instructions of kernels keep their units busy, estimated.
+    kernel_cycles,
     /// Bytes stored to global memory by kernels.
     kernel_bytes_stored,
     /// Bytes loaded from global memory by kernels.
@@ -121,10 +131,7 @@ impl Counters {
         let entry = kernels.entry(kernel).or_default();
         entry.dispatches += 1;
         entry.nanoseconds += nanoseconds;
-        entry.stats.instructions += stats.instructions;
-        entry.stats.waves += stats.waves;
-        entry.stats.bytes_stored += stats.bytes_stored;
-        entry.stats.bytes_loaded += stats.bytes_loaded;
+        entry.stats.add(stats);
         self.dirty.store(true, Relaxed);
     }
 
@@ -134,14 +141,14 @@ impl Counters {
         if kernels.is_empty() {
             return None;
         }
-        let mut text = "kernel\tdispatches\tnanoseconds\twaves\tinstructions\tbytes_loaded\tbytes_stored\n".to_owned();
+        let mut text = "kernel\tdispatches\tnanoseconds\twaves\tinstructions\tbytes_loaded\tbytes_stored\tloads\tstores\tatomics\tlds\tcycles\n".to_owned();
         for (name, k) in &*kernels {
             let (dispatches, nanoseconds, s) = (k.dispatches, k.nanoseconds, &k.stats);
             let (waves, instructions) = (s.waves, s.instructions);
             let _ = writeln!(
                 text,
-                "{name}\t{dispatches}\t{nanoseconds}\t{waves}\t{instructions}\t{}\t{}",
-                s.bytes_loaded, s.bytes_stored
+                "{name}\t{dispatches}\t{nanoseconds}\t{waves}\t{instructions}\t{}\t{}\t{}\t{}\t{}\t{}\t{}",
+                s.bytes_loaded, s.bytes_stored, s.loads, s.stores, s.atomics, s.lds, s.cycles
             );
         }
         Some(text)

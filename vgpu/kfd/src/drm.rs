@@ -204,6 +204,7 @@ fn gem_va(process: &Process, node: usize, args: &abi::DrmGemVa) -> Answer {
                 executable: args.flags & va::EXECUTABLE != 0,
                 foreign: object.foreign,
                 user: false,
+                coarse: object.flags & (abi::mem::COHERENT | abi::mem::UNCACHED) == 0,
             };
             if args.operation == va::REPLACE {
                 vm.clear(args.va_address, args.map_size);

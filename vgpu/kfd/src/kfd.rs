@@ -436,6 +436,8 @@ pub mod tests {
                     counters: None,
                     trace: crate::trace::Wanted::default(),
                     hostile_ulp: false,
+                    hostile_coherence: false,
+                    seed: None,
                 },
                 None,
             )

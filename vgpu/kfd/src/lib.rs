@@ -27,6 +27,7 @@ mod describe;
 mod dmabuf;
 mod drm;
 mod event;
+mod helpers;
 mod hooks;
 mod kernel_name;
 mod kfd;

@@ -1,6 +1,6 @@
 //! PM4 command buffers, as far as ROCr sends them through AQL vendor packets: cache flushes after code was loaded.
 
-use cdna::memory::{Access, Fault};
+use cdna::memory::{Access, Fault, GpuMemory as _};
 
 use crate::vm::AddressSpace;
 
@@ -27,8 +27,8 @@ fn header(word: u32) -> Option<(u32, usize)> {
 
 /// Executes the `INDIRECT_BUFFER` command in a vendor packet.
 ///
-/// The memory here is coherent, and the interpreter keeps no code between dispatches: a flush has nothing to do but to be
-/// understood.
+/// The interpreter compares the code that it keeps with memory at every dispatch, so a flush has nothing to do but to be
+/// understood, and where memory is hostile to flush the L2.
 ///
 /// # Errors
 /// The buffer cannot be read, or holds something else than flushes.
@@ -49,6 +49,10 @@ pub fn indirect_buffer(vm: &AddressSpace, words: [u32; 4]) -> Result<(), Error> 
         .map(|i| unsafe { bytes.cast::<u32>().add(i).read_volatile() })
         .collect();
     execute(&commands)?;
+    if let Some(cache) = vm.cache() {
+        cache.write_back();
+        cache.invalidate();
+    }
     Ok(())
 }
 

@@ -10,13 +10,17 @@ use std::{
     },
 };
 
-use cdna::memory::{Fault, FaultReason};
+use cdna::{
+    exec::code::CodeCache,
+    memory::{Fault, FaultReason},
+};
 
 use crate::{
     bo::Buffers,
     config::{Bar, Config, Link},
     counters::Counters,
     event::{Events, MemoryException},
+    helpers::Helpers,
     kernel_name::KernelNames,
     os,
     queue::{Bell, Queues},
@@ -42,6 +46,8 @@ pub struct Gpu {
     pub id: u32,
     /// Its page table for this process.
     pub vm: AddressSpace,
+    /// Code that its queues have decoded.
+    pub code: CodeCache,
     /// This process's own view of the GPU's whole file: the queues work through it, whatever the application's own
     /// mappings are (none in small-BAR mode).
     alias: *mut u8,
@@ -104,6 +110,8 @@ pub struct Process {
     pub bell: Bell,
     /// Ranges of shared virtual memory.
     pub svm: Svm,
+    /// Threads that help the queues'.
+    pub helpers: Helpers,
     /// Counters.
     pub counters: Counters,
     /// Trace.
@@ -210,7 +218,8 @@ impl Process {
                 Ok(Gpu {
                     index,
                     id: sysfs::gpu_id(index),
-                    vm: AddressSpace::default(),
+                    vm: AddressSpace::new(config.hostile_coherence),
+                    code: CodeCache::default(),
                     alias: os::map_shared(file, shared.layout().file_len() as usize, 0)?,
                     identity: identity(file)?,
                     doorbells: os::map_shared(&kfd, DOORBELL_BYTES, u64::from(index + 1) << 32)?,
@@ -232,6 +241,7 @@ impl Process {
             queues: Queues::default(),
             bell: Bell::default(),
             svm: Svm::default(),
+            helpers: Helpers::default(),
             counters,
             trace,
             names: KernelNames::default(),

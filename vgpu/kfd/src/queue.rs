@@ -14,7 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cdna::memory::{Access, Fault};
+use cdna::{
+    memory::{Access, Fault},
+    random::Random,
+};
 
 use crate::{
     abi::{CreateQueue, UpdateQueue, queue_type},
@@ -82,6 +85,18 @@ impl Control {
         }
         self.parked.store(false, Ordering::Release);
         self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Whether the queue is being destroyed; does not wait.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Whether the queue is paused, which whoever paused it hears; does not wait.
+    fn is_paused(&self) -> bool {
+        let paused = self.paused.load(Ordering::Acquire);
+        self.parked.store(paused, Ordering::Release);
+        paused
     }
 }
 
@@ -242,6 +257,52 @@ fn run(context: &Context, engine: &mut dyn Engine) {
     context.control.finished.store(true, Ordering::Release);
 }
 
+/// A queue that shares one thread with all others.
+struct Entry {
+    context: Context,
+    engine: Box<dyn Engine>,
+    halted: bool,
+}
+
+/// All queues on one thread, in an order that the seed decides.
+fn run_all(process: &'static Process, seed: u64) {
+    // SAFETY: as in `run`.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000, 0, 0, 0) };
+    let mut random = Random::new(seed);
+    let mut backoff = Backoff { since: None };
+    let mut entries: Vec<Entry> = Vec::new();
+    // Drawn anew when something was done, and only then: how often an idle machine is looked at is up to the clock.
+    let mut next = random.draw();
+    loop {
+        entries.append(&mut process.queues.arrivals());
+        entries.retain(|entry| {
+            let control = &entry.context.control;
+            let stays = !control.is_cancelled();
+            if !stays {
+                process.counters.publish();
+                control.finished.store(true, Ordering::Release);
+            }
+            stays
+        });
+        let count = entries.len();
+        let progress = (0..count).any(|i| {
+            let entry = &mut entries[(next as usize).wrapping_add(i) % count];
+            if entry.halted || entry.context.control.is_paused() {
+                return false;
+            }
+            let step = entry.engine.step(&entry.context);
+            entry.halted = step == Step::Halted;
+            step == Step::Progress
+        });
+        if progress {
+            backoff.since = None;
+            next = random.draw() >> 8;
+        } else {
+            backoff.wait(&process.bell, || process.counters.publish());
+        }
+    }
+}
+
 struct Queue {
     control: Arc<Control>,
     gpu: u32,
@@ -250,7 +311,14 @@ struct Queue {
     /// Has the process's global wave sync.
     gws: bool,
     doorbell: usize,
-    thread: Option<JoinHandle<()>>,
+    runner: Option<Runner>,
+}
+
+/// Who runs a queue.
+enum Runner {
+    Own(JoinHandle<()>),
+    /// The thread that runs all.
+    Common,
 }
 
 /// The queues of a process.
@@ -261,6 +329,8 @@ pub struct Queues {
     watched: AtomicBool,
     /// Changes when a queue goes to sleep.
     sleepers: AtomicU32,
+    /// With a seed: queues that the common thread has not yet seen, and whether there is one.
+    arrivals: Mutex<(Vec<Entry>, bool)>,
 }
 
 /// Watches the doorbells of queues that sleep.
@@ -297,6 +367,24 @@ fn watch(process: &'static Process) {
 }
 
 impl Queues {
+    fn arrivals(&self) -> Vec<Entry> {
+        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut arrivals.0)
+    }
+
+    /// Has the common thread run a queue.
+    fn join(&self, process: &'static Process, seed: u64, entry: Entry) -> io::Result<Runner> {
+        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        if !arrivals.1 {
+            spawn("vgpu-queues".into(), move || run_all(process, seed))?;
+            arrivals.1 = true;
+        }
+        arrivals.0.push(entry);
+        drop(arrivals);
+        process.bell.ring();
+        Ok(Runner::Common)
+    }
+
     fn table(&self) -> MutexGuard<'_, BTreeMap<u32, Queue>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -375,7 +463,18 @@ impl Queues {
                 return Err(libc::EINVAL);
             }
         };
-        let thread = spawn(format!("vgpu-queue{id}"), move || run(&context, &mut *engine)).map_err(|error| {
+        let runner = match process.config.seed {
+            None => spawn(format!("vgpu-queue{id}"), move || run(&context, &mut *engine)).map(Runner::Own),
+            Some(seed) => {
+                let entry = Entry {
+                    context,
+                    engine,
+                    halted: false,
+                };
+                self.join(process, seed, entry)
+            }
+        };
+        let runner = runner.map_err(|error| {
             log::error!("no thread for a queue: {error}");
             libc::ENOMEM
         })?;
@@ -387,7 +486,7 @@ impl Queues {
                 kind: args.queue_type,
                 gws: false,
                 doorbell: index,
-                thread: Some(thread),
+                runner: Some(runner),
             },
         );
         args.queue_id = id;
@@ -407,15 +506,22 @@ impl Queues {
     /// `EINVAL`: no such queue.
     pub fn destroy(&self, process: &Process, id: u32) -> Result<(), Errno> {
         // The entry stays until the thread is gone, so that neither id nor doorbell is given out again before.
-        let thread = {
+        let (runner, control) = {
             let mut table = self.table();
             let queue = table.get_mut(&id).ok_or(libc::EINVAL)?;
             queue.control.cancelled.store(true, Ordering::SeqCst);
             queue.control.wake();
-            queue.thread.take().ok_or(libc::EINVAL)?
+            (queue.runner.take().ok_or(libc::EINVAL)?, queue.control.clone())
         };
         process.bell.ring();
-        let _ = thread.join();
+        match runner {
+            Runner::Own(thread) => drop(thread.join()),
+            Runner::Common => {
+                while !control.finished.load(Ordering::Acquire) {
+                    thread::sleep(Duration::from_micros(50));
+                }
+            }
+        }
         self.table().remove(&id);
         Ok(())
     }
@@ -486,7 +592,7 @@ impl Queues {
 }
 
 /// Starts a thread that takes none of the application's signals.
-fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     // SAFETY: signal sets are plain data, and the mask is this thread's own and put back. A thread inherits it.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();

@@ -572,6 +572,7 @@ mod tests {
             executable: false,
             foreign: false,
             user: false,
+            coarse: true,
         };
         assert!(vm.insert(0x10000, mapping));
         (vm, bytes)

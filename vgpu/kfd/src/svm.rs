@@ -247,6 +247,8 @@ fn map(gpu: &Gpu, start: u64, end: u64, known: &Attributes) -> Result<(), Errno>
         executable: known.flags & svm::FLAG_GPU_EXEC != 0,
         foreign: false,
         user: true,
+        // The program may unmap it at any time, before a cache has written anything back.
+        coarse: false,
     };
     if gpu.vm.insert(start, mapping) {
         Ok(())

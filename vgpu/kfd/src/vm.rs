@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use cdna::memory::{Access, Fault, FaultReason, GpuMemory, Region};
+use cdna::{
+    coherence::Cache,
+    memory::{Access, Fault, FaultReason, GpuMemory, Region},
+};
 
 use crate::os;
 
@@ -30,6 +33,8 @@ pub struct Mapping {
     pub foreign: bool,
     /// The program's own memory, which it may unmap at any time: looked at before each use.
     pub user: bool,
+    /// Coarse-grained: see [`cdna::coherence`].
+    pub coarse: bool,
 }
 
 impl Mapping {
@@ -43,6 +48,7 @@ impl Mapping {
             executable: true,
             foreign: false,
             user: false,
+            coarse: true,
         }
     }
 }
@@ -52,6 +58,8 @@ impl Mapping {
 pub struct AddressSpace {
     mappings: RwLock<BTreeMap<u64, Mapping>>,
     generation: AtomicU64,
+    /// The L2, if coherence is to be hostile.
+    cache: Option<Cache>,
 }
 
 /// A piece of a range that is contiguous in this process.
@@ -66,6 +74,21 @@ pub struct Span {
 }
 
 impl AddressSpace {
+    /// An empty one; with a cache if coherence is to be hostile.
+    pub fn new(hostile: bool) -> Self {
+        Self {
+            cache: hostile.then(Cache::default),
+            ..Self::default()
+        }
+    }
+
+    /// What the end of a mapping does to the cache: the driver flushes it.
+    fn flush(&self, mapping: &Mapping) {
+        if let Some(cache) = &self.cache {
+            cache.discard((mapping.host, mapping.host + mapping.size as usize));
+        }
+    }
+
     /// Adds a mapping; false if part of the range is mapped already.
     pub fn insert(&self, va: u64, mapping: Mapping) -> bool {
         let Some(end) = va.checked_add(mapping.size) else {
@@ -88,6 +111,9 @@ impl AddressSpace {
             .write()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .remove(&va);
+        if let Some(mapping) = &removed {
+            self.flush(mapping);
+        }
         self.generation.fetch_add(1, Ordering::AcqRel);
         removed
     }
@@ -114,6 +140,7 @@ impl AddressSpace {
             .collect();
         for (start, mapping) in hit {
             mappings.remove(&start);
+            self.flush(&mapping);
             if start < va {
                 mappings.insert(
                     start,
@@ -225,11 +252,16 @@ impl GpuMemory for AddressSpace {
             writable: mapping.writable,
             executable: mapping.executable,
             foreign: mapping.foreign,
+            coarse: mapping.coarse,
         })
     }
 
     fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    fn cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
     }
 }
 
@@ -245,6 +277,7 @@ mod tests {
             executable: false,
             foreign: false,
             user: false,
+            coarse: true,
         }
     }
 

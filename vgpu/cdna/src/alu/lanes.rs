@@ -340,7 +340,7 @@ pub fn vectorised<R>(f: impl FnOnce() -> R) -> R {
 
 /// An integer that orders f32 values, minus zero below plus zero.
 #[inline(always)]
-fn total32(x: u32) -> i32 {
+pub(crate) fn total32(x: u32) -> i32 {
     (x ^ ((x as i32 >> 31) as u32 >> 1)) as i32
 }
 

@@ -10,8 +10,11 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use super::Trouble;
+use super::{Trouble, memop::Maintenance};
 use crate::{
+    Target,
+    coherence::{Cache, FirstLevel},
+    isa::Inst,
     memory::{Access, Fault, FaultReason, GpuMemory, Region},
     wave::V64,
 };
@@ -29,11 +32,17 @@ const NOWHERE: Region = Region {
     writable: false,
     executable: false,
     foreign: false,
+    coarse: false,
 };
 
 /// Global memory with a small cache of regions.
 pub struct Memory<'a> {
     gpu: &'a dyn GpuMemory,
+    cache: Option<&'a Cache>,
+    /// The running work-group's L1, where there is a cache.
+    pub l1: FirstLevel,
+    /// The running instruction passes the L1 by. Counts where there is a cache.
+    pub bypass: bool,
     generation: u64,
     regions: [Region; REGIONS],
     victim: usize,
@@ -53,6 +62,9 @@ impl<'a> Memory<'a> {
         let generation = gpu.generation();
         Memory {
             gpu,
+            cache: gpu.cache(),
+            l1: FirstLevel::default(),
+            bypass: true,
             generation,
             regions: [NOWHERE; REGIONS],
             victim: 0,
@@ -73,6 +85,60 @@ impl<'a> Memory<'a> {
         self.generation = now;
         self.regions = [NOWHERE; REGIONS];
         true
+    }
+
+    /// The cache that stands before memory, so that every access has to be looked up by itself.
+    #[inline]
+    pub fn cache(&self) -> Option<&'a Cache> {
+        self.cache
+    }
+
+    /// Cache maintenance, where there are caches.
+    pub fn maintain(&mut self, what: Maintenance, inst: &Inst) {
+        let Some(cache) = self.cache else { return };
+        // gfx942: sc1 alone is the agent's scope, with sc0 the system's; below that all share one L1.
+        let newer = inst.target == Target::Gfx942;
+        let agent = inst.flag(Inst::SCC);
+        let system = agent && inst.flag(Inst::GLC);
+        match what {
+            Maintenance::WriteBackL2 if !newer || system => cache.write_back(),
+            Maintenance::WriteBackL2 => {}
+            Maintenance::InvalidateL1 => self.l1.clear(),
+            Maintenance::InvalidateL2 => cache.invalidate(),
+            Maintenance::Invalidate => {
+                if agent {
+                    self.l1.clear();
+                }
+                if system {
+                    cache.invalidate();
+                }
+            }
+        }
+    }
+
+    /// Where an access that has been allowed goes when there is a cache.
+    #[cold]
+    fn cached(&mut self, cache: &Cache, r: &Region, host: *mut u8, len: u64, access: Access) -> Option<*mut u8> {
+        let (at, len) = (host as usize, len as usize);
+        let bounds = (r.host as usize, r.host as usize + (r.end - r.start) as usize);
+        match access {
+            Access::Execute => return Some(host),
+            Access::Write | Access::Atomic => self.l1.drop_bytes(at, len),
+            Access::Read => {}
+        }
+        let write = access != Access::Read;
+        let below = |at: usize, len: usize| {
+            if r.coarse {
+                cache.place(at, len, write, bounds)
+            } else {
+                Some(at as *mut u8)
+            }
+        };
+        if write || self.bypass {
+            below(at, len)
+        } else {
+            self.l1.load(at, len, bounds, below)
+        }
     }
 
     fn region(&mut self, va: u64) -> Result<Region, Fault> {
@@ -104,7 +170,7 @@ impl<'a> Memory<'a> {
 
     /// Counts an access that `find` just allowed.
     #[inline]
-    fn count(&mut self, bytes: u64, access: Access) {
+    pub(super) fn count(&mut self, bytes: u64, access: Access) {
         let foreign = self.regions[0].foreign;
         let (all, theirs) = match access {
             Access::Read => (&mut self.loaded, &mut self.foreign_loaded),
@@ -144,7 +210,15 @@ impl<'a> Memory<'a> {
         }
         let host = r.host.wrapping_add((va - r.start) as usize);
         if len <= r.end - va {
-            return Ok(Some(host));
+            return Ok(match self.cache {
+                None => Some(host),
+                Some(cache) => self.cached(cache, &r, host, len, access),
+            });
+        }
+        if self.cache.is_some() && access != Access::Execute {
+            // Byte by byte.
+            self.find(r.end, len - (r.end - va), access)?;
+            return Ok(None);
         }
         let rest = self.find(r.end, len - (r.end - va), access)?;
         Ok((rest == Some(host.wrapping_add((r.end - va) as usize))).then_some(host))
@@ -423,6 +497,9 @@ impl Spaces<'_> {
     /// A fault, also for LDS and scratch accesses past the allocation, which hardware would ignore.
     #[inline]
     pub fn locate(&mut self, lane: usize, at: Address, bytes: u32, access: Access) -> Result<Option<Place>, Fault> {
+        if access == Access::Atomic {
+            self.check_aligned(at, bytes)?;
+        }
         match at {
             Address::Global(va) if va < SCRATCH_WINDOW => {
                 let found = self.memory.find(va, u64::from(bytes), access)?;
@@ -478,6 +555,23 @@ impl Spaces<'_> {
                 step: 4,
             })),
         }
+    }
+
+    /// Atomics must be aligned to their size, whatever SH_MEM_CONFIG.alignment_mode lets other accesses do.
+    fn check_aligned(&self, at: Address, bytes: u32) -> Result<(), Fault> {
+        let va = match at {
+            Address::Global(va) => va,
+            Address::Lds(offset) => self.shared_base + u64::from(offset),
+            Address::Private(offset) => self.private_base + u64::from(offset),
+            Address::Nowhere => return Ok(()),
+        };
+        if va.is_multiple_of(bytes.into()) {
+            return Ok(());
+        }
+        Err(Fault {
+            va,
+            reason: FaultReason::Misaligned,
+        })
     }
 
     /// Locates all lanes of `exec`.
@@ -539,7 +633,11 @@ impl Spaces<'_> {
     ) -> Result<Places, Trouble> {
         self.memory.refresh();
         let first = base.wrapping_add(va[exec.trailing_zeros() as usize & 63]);
-        if exec != 0 && first < SCRATCH_WINDOW && self.memory.find(first, 1, access).is_ok() {
+        if exec != 0
+            && first < SCRATCH_WINDOW
+            && self.memory.cache.is_none()
+            && self.memory.find(first, 1, access).is_ok()
+        {
             let r = self.memory.regions[0];
             // A lane's offset is inside when it is at most this.
             if let Some(last) = (r.end - r.start).checked_sub(u64::from(bytes)) {
@@ -550,9 +648,16 @@ impl Spaces<'_> {
                 };
                 let mut inside = true;
                 let from = base.wrapping_sub(r.start);
+                // What an address has to be a multiple of, less one.
+                let odd = if access == Access::Atomic {
+                    u64::from(bytes) - 1
+                } else {
+                    0
+                };
                 for (lane, place) in places.at.iter_mut().enumerate() {
                     let offset = from.wrapping_add(va[lane]);
-                    inside &= offset <= last || exec >> lane & 1 == 0;
+                    let fits = offset <= last && base.wrapping_add(va[lane]) & odd == 0;
+                    inside &= fits || exec >> lane & 1 == 0;
                     place.ptr = r.host.wrapping_add(offset as usize);
                 }
                 if inside {

@@ -105,7 +105,8 @@ impl Resource {
 /// # Errors
 /// Faults, and operations that have no defined result.
 pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp) -> Result<(), Trouble> {
-    if op == MemOp::Nothing {
+    if let MemOp::Maintain(what) = op {
+        spaces.memory.maintain(what, inst);
         return Ok(());
     }
     let resource = Resource::read(wave, inst.base);

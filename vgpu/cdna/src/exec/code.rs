@@ -1,18 +1,26 @@
-//! Instruction fetch: each address is decoded and checked once.
+//! Instruction fetch: each instruction is decoded and checked once, for all dispatches that execute it.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    ptr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicPtr, Ordering},
+    },
+};
 
 use super::{
     Trouble,
     access::Memory,
+    fast::Fast,
     memop::{self, MemOp},
     smem::{self, SmemOp},
 };
 use crate::{
     Target,
     isa::{DecodeError, Encoding, Inst, Lanes, Mnemonic as M, Operand, OperandDef, Slot, decode},
-    memory::{Access, Fault},
-    wave::Wave,
+    memory::{Access, Fault, FaultReason},
+    wave::{Wave, vector_registers},
 };
 
 /// Which part of the interpreter executes an instruction.
@@ -24,6 +32,8 @@ pub enum Family {
     Smem(SmemOp),
     /// The vector ALU.
     Valu,
+    /// The vector ALU, resolved.
+    Fast(Fast),
     /// Lane reads and writes.
     Lane,
     /// FLAT, GLOBAL, SCRATCH.
@@ -39,10 +49,12 @@ pub enum Family {
 /// A decoded instruction ready to execute.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
-    /// The instruction.
-    pub inst: Inst,
     /// Who executes it.
     pub family: Family,
+    /// Cycles that it keeps its unit busy, estimated: see [`crate::dispatch::Stats::cycles`].
+    pub cycles: u8,
+    /// The instruction.
+    pub inst: Inst,
 }
 
 /// Why there is no instruction at an address.
@@ -58,90 +70,214 @@ pub enum FetchError {
 
 const PAGE: u64 = 4096;
 const SLOTS: usize = (PAGE / 4) as usize;
+/// The words of a page and the two after it, which an instruction at its end may take.
+const WORDS: usize = SLOTS + 2;
+/// Pages that a cache keeps. A page takes some 100 KiB when every word of it has been decoded.
+const MOST_PAGES: usize = 512;
 
-/// Decoded code of one dispatch.
-///
-/// ```text
-/// pc -> page number -> slots of the page: 0, or an index plus 1 -> ops
-/// ```
-pub struct Code {
-    target: Target,
-    registers: (u16, u16),
-    by_address: HashMap<u64, usize>,
-    pages: Vec<Box<[u32; SLOTS]>>,
-    ops: Vec<Op>,
+/// The code of a page as it was when it was first executed, and what has been decoded of it.
+pub struct Page {
+    words: Box<[u32; WORDS]>,
+    /// Words that are mapped and executable.
+    present: [u64; WORDS.div_ceil(64)],
+    ops: Box<[AtomicPtr<Op>; SLOTS]>,
 }
 
-impl Code {
-    /// An empty cache for waves with this many VGPRs and AGPRs.
-    pub fn new(target: Target, registers: (u16, u16)) -> Self {
+impl Page {
+    fn read(start: u64, memory: &mut Memory<'_>) -> Page {
+        let mut page = Page {
+            words: Box::new([0; WORDS]),
+            present: [0; WORDS.div_ceil(64)],
+            ops: Box::new([const { AtomicPtr::new(ptr::null_mut()) }; SLOTS]),
+        };
+        let whole = memory.find(start, WORDS as u64 * 4, Access::Execute);
+        if matches!(whole, Ok(Some(_))) && memory.read_dwords(start, &mut page.words[..], Access::Execute).is_ok() {
+            page.present = [u64::MAX; WORDS.div_ceil(64)];
+            return page;
+        }
+        for i in 0..WORDS {
+            let word = &mut page.words[i..=i];
+            if memory.read_dwords(start + 4 * i as u64, word, Access::Execute).is_ok() {
+                page.present[i / 64] |= 1 << (i % 64);
+            }
+        }
+        page
+    }
+
+    /// The bytes in memory are still those that were decoded.
+    fn is_current(&self, start: u64, memory: &mut Memory<'_>) -> bool {
+        let now = Page::read(start, memory);
+        now.words == self.words && now.present == self.present
+    }
+
+    fn has(&self, word: usize) -> bool {
+        self.present[word / 64] >> (word % 64) & 1 != 0
+    }
+
+    /// The instruction at `pc`, if it has been decoded.
+    #[inline(always)]
+    pub fn op(&self, pc: u64) -> Option<&Op> {
+        let op = self.ops[(pc / 4) as usize % SLOTS].load(Ordering::Acquire);
+        // SAFETY: null, or a box that lives as long as the page.
+        unsafe { op.as_ref() }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        for op in &mut *self.ops {
+            let op = *op.get_mut();
+            if !op.is_null() {
+                // SAFETY: made by `Box::into_raw`, and nobody has the page any more.
+                drop(unsafe { Box::from_raw(op) });
+            }
+        }
+    }
+}
+
+/// What decoded code depends on besides its bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    page: u64,
+    target: Target,
+    /// Registers of a lane, and the place of the first AGPR.
+    shape: (u16, u16),
+}
+
+/// Decoded code that outlives dispatches, for all of them that run on one GPU.
+///
+/// Each dispatch compares the bytes of a page with those that were decoded when it first executes it, and again after
+/// `s_icache_inv`: code that was overwritten or mapped anew is decoded anew.
+#[derive(Default)]
+pub struct CodeCache {
+    pages: Mutex<HashMap<Key, Arc<Page>>>,
+}
+
+impl std::fmt::Debug for CodeCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CodeCache")
+    }
+}
+
+impl CodeCache {
+    fn page(&self, key: Key, memory: &mut Memory<'_>) -> Arc<Page> {
+        let start = key.page * PAGE;
+        let known = self
+            .pages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned();
+        if let Some(page) = known
+            && page.is_current(start, memory)
+        {
+            return page;
+        }
+        let page = Arc::new(Page::read(start, memory));
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if pages.len() >= MOST_PAGES {
+            pages.clear();
+        }
+        pages.insert(key, page.clone());
+        page
+    }
+}
+
+/// The decoded code that one thread has met in a dispatch.
+pub struct Code<'a> {
+    cache: &'a CodeCache,
+    target: Target,
+    shape: (u16, u16),
+    /// VGPRs and AGPRs that an instruction may name.
+    registers: (u16, u16),
+    pages: HashMap<u64, Arc<Page>>,
+}
+
+impl<'a> Code<'a> {
+    /// Code for waves of this shape: registers of a lane, and the place of the first AGPR.
+    pub fn new(cache: &'a CodeCache, target: Target, shape: (u16, u16)) -> Self {
         Code {
+            cache,
             target,
-            registers,
-            by_address: HashMap::new(),
-            pages: Vec::new(),
-            ops: Vec::new(),
+            shape,
+            registers: vector_registers(shape),
+            pages: HashMap::new(),
         }
     }
 
-    /// Forgets everything: mappings changed or the code was written.
+    /// Registers of a lane, and the place of the first AGPR, of the waves it is good for.
+    pub fn shape(&self) -> (u16, u16) {
+        self.shape
+    }
+
+    /// Forgets what it has met: mappings changed or the code was written.
     pub fn clear(&mut self) {
-        self.by_address.clear();
         self.pages.clear();
-        self.ops.clear();
     }
 
-    /// The number of the page that holds `pc`, good until [`Code::clear`].
-    pub fn page(&mut self, pc: u64) -> usize {
-        *self.by_address.entry(pc / PAGE).or_insert_with(|| {
-            self.pages.push(Box::new([0; SLOTS]));
-            self.pages.len() - 1
-        })
+    /// The page that holds `pc`.
+    pub fn page(&mut self, pc: u64, memory: &mut Memory<'_>) -> Arc<Page> {
+        let key = Key {
+            page: pc / PAGE,
+            target: self.target,
+            shape: self.shape,
+        };
+        let cache = self.cache;
+        let page = self.pages.entry(key.page).or_insert_with(|| cache.page(key, memory));
+        page.clone()
     }
 
-    /// The instruction at `pc`, in the page that [`Code::page`] returned for it; decoded if need be.
+    /// Decodes the instruction at `pc`, in the page that [`Code::page`] returned for it.
     ///
     /// # Errors
     /// See [`FetchError`].
-    #[inline]
-    pub fn find(&mut self, page: usize, pc: u64, memory: &mut Memory<'_>) -> Result<&Op, FetchError> {
-        let slot = &mut self.pages[page][(pc / 4) as usize % SLOTS];
-        if *slot == 0 {
-            self.ops.push(fetch(self.target, self.registers, pc, memory)?);
-            *slot = self.ops.len() as u32;
+    #[cold]
+    pub fn decode(&self, page: &Page, pc: u64, memory: &mut Memory<'_>) -> Result<(), FetchError> {
+        let op = Box::into_raw(Box::new(self.fetch(page, pc, memory)?));
+        let slot = &page.ops[(pc / 4) as usize % SLOTS];
+        if slot
+            .compare_exchange(ptr::null_mut(), op, Ordering::AcqRel, Ordering::Acquire)
+            .is_err()
+        {
+            // SAFETY: made above, and seen by nobody: another thread was first.
+            drop(unsafe { Box::from_raw(op) });
         }
-        Ok(&self.ops[*slot as usize - 1])
+        Ok(())
     }
-}
 
-fn fetch(target: Target, registers: (u16, u16), pc: u64, memory: &mut Memory<'_>) -> Result<Op, FetchError> {
-    let mut words = [0u32; 3];
-    memory
-        .read_dwords(pc, &mut words[..1], Access::Execute)
-        .map_err(FetchError::Fault)?;
-    // The next words may lie past the end of the code; then the instruction is short.
-    let mut have = 1;
-    while have < 3
-        && memory
-            .read_dwords(pc + 4 * have as u64, &mut words[have..=have], Access::Execute)
-            .is_ok()
-    {
-        have += 1;
+    fn fetch(&self, page: &Page, pc: u64, memory: &mut Memory<'_>) -> Result<Op, FetchError> {
+        let at = (pc / 4) as usize % SLOTS;
+        // Words past the end of the code are missing; then the instruction is short.
+        let have = (0..3).take_while(|i| at + i < WORDS && page.has(at + i)).count();
+        let missing = |memory: &mut Memory<'_>, word: usize| {
+            let va = pc + 4 * word as u64;
+            let fault = memory.read_dwords(va, &mut [0], Access::Execute).err();
+            // It may have been mapped since.
+            FetchError::Fault(fault.unwrap_or(Fault {
+                va,
+                reason: FaultReason::NotPresent,
+            }))
+        };
+        if have == 0 {
+            return Err(missing(memory, 0));
+        }
+        let inst = decode(self.target, &page.words[at..at + have]).map_err(FetchError::Reserved)?;
+        if usize::from(inst.size) > 4 * have {
+            return Err(missing(memory, have));
+        }
+        if let Some(text) = missing_register(&inst, self.registers) {
+            return Err(FetchError::Register(Box::new(inst), text));
+        }
+        let family = match family(&inst) {
+            Family::Valu => super::fast::resolve(&inst, self.shape.0, self.shape.1).map_or(Family::Valu, Family::Fast),
+            other => other,
+        };
+        Ok(Op {
+            family,
+            cycles: cycles(&inst, family),
+            inst,
+        })
     }
-    let inst = decode(target, &words[..have]).map_err(FetchError::Reserved)?;
-    if usize::from(inst.size) > 4 * have {
-        let va = pc + 4 * have as u64;
-        memory
-            .read_dwords(va, &mut words[have..=have], Access::Execute)
-            .map_err(FetchError::Fault)?;
-    }
-    if let Some(text) = missing_register(&inst, registers) {
-        return Err(FetchError::Register(Box::new(inst), text));
-    }
-    Ok(Op {
-        inst,
-        family: family(&inst),
-    })
 }
 
 fn family(inst: &Inst) -> Family {
@@ -230,5 +366,40 @@ pub fn indexed(inst: &Inst, wave: &Wave) -> Result<Inst, Trouble> {
     match missing_register(&out, wave.vector_registers()) {
         Some(text) => Err(Trouble::Illegal(text.into())),
         None => Ok(out),
+    }
+}
+
+/// Issue cycles of a wave of 64 lanes on a SIMD of 16: four, of instructions with a slower unit more. MFMA takes as many
+/// passes as its result has rows of registers.
+fn cycles(inst: &Inst, family: Family) -> u8 {
+    let name = inst.mnemonic.name();
+    match family {
+        Family::Scalar | Family::Lane | Family::Unsupported => 4,
+        Family::Smem(_) => 4,
+        Family::Fast(_) | Family::Valu if name.starts_with("v_mfma") || name.starts_with("v_smfmac") => {
+            let dwords = inst.row().operands.first().map_or(4, |def| def.bits.div_ceil(32));
+            (4 * dwords.clamp(4, 32) / 2) as u8
+        }
+        Family::Fast(_) | Family::Valu => {
+            let quarter = [
+                "v_rcp",
+                "v_rsq",
+                "v_sqrt",
+                "v_exp",
+                "v_log",
+                "v_sin",
+                "v_cos",
+                "v_mul_lo",
+                "v_mul_hi_",
+                "v_mad_u64",
+                "v_mad_i64",
+            ];
+            if quarter.iter().any(|p| name.starts_with(p)) {
+                16
+            } else {
+                4
+            }
+        }
+        Family::Flat(m) | Family::Ds(m) | Family::Buffer(m) => 4 * m.dwords().max(1),
     }
 }

@@ -4,6 +4,7 @@ use super::{
     Trouble,
     access::{Address, Spaces, load_dwords, store_dwords},
     atomic::{self, AtomicOp},
+    coalesced,
     flat::{self, At},
     memop::MemOp,
     operands::for_lanes,
@@ -62,8 +63,14 @@ pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp)
             let lanes: V32 = std::array::from_fn(|l| 4 * l as u32);
             flat::perform(wave, spaces, inst, op, At::Lds(base, &lanes))
         }
-        MemOp::Nothing => Ok(()),
-        _ => flat::perform(wave, spaces, inst, op, At::Lds(offset, &addr)),
+        MemOp::Nothing | MemOp::Maintain(_) => Ok(()),
+        _ => {
+            let (words, size) = (&mut spaces.lds[..], spaces.lds_bytes);
+            if coalesced::lds(wave, words, size, op, inst.dst, inst.src[1], offset, &addr) {
+                return Ok(());
+            }
+            flat::perform(wave, spaces, inst, op, At::Lds(offset, &addr))
+        }
     }
 }
 
@@ -138,10 +145,10 @@ fn two(
     let addr = wave.lanes32(inst.src[0]);
     let n = usize::from(dwords);
     let size = u32::from(dwords) * 4;
-    let access = if what == Two::Read {
-        Access::Read
-    } else {
-        Access::Atomic
+    let access = match what {
+        Two::Read => Access::Read,
+        Two::Write => Access::Write,
+        Two::Exchange => Access::Atomic,
     };
     let exec = wave.exec();
     let offset = |i: usize| u32::from(inst.aux[i]) * u32::from(scale) * size;

@@ -4,12 +4,14 @@ use super::{
     Trouble,
     access::{Address, Places, Spaces, load_dwords, load8, load16, load32, store_dwords, store8, store16, store32},
     atomic::{self, AtomicOp},
+    coalesced,
     memop::{Half, MemOp, Unit},
     operands::for_lanes,
 };
 use crate::{
+    alu::lanes::vectorised,
     isa::{Encoding, Inst, Operand},
-    memory::{Access, Fault, FaultReason},
+    memory::Access,
     wave::{V32, V64, Wave, sreg},
 };
 
@@ -24,6 +26,14 @@ pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp)
     let vaddr = inst.src[0];
     match inst.enc {
         Encoding::Flat => {
+            if let Some((high, low)) = same_high(wave, vaddr)
+                && let base = (u64::from(high) << 32).wrapping_add(i64::from(offset) as u64)
+                // An offset may carry into the next 4 GiB, so both neighbours of an aperture count as its own.
+                && [spaces.private_base, spaces.shared_base].iter().all(|a| (base >> 32).abs_diff(a >> 32) > 1)
+                && coalesced::global(wave, &mut spaces.memory, op, inst.dst, inst.src[1], base, &low)
+            {
+                return Ok(());
+            }
             let va = wave.lanes64(vaddr);
             let base = i64::from(offset) as u64;
             let exec = wave.exec();
@@ -47,11 +57,21 @@ pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp)
         Encoding::Global => {
             let offset = i64::from(offset) as u64;
             if inst.base == Operand::None {
+                if let Some((high, low)) = same_high(wave, vaddr) {
+                    let base = (u64::from(high) << 32).wrapping_add(offset);
+                    if coalesced::global(wave, &mut spaces.memory, op, inst.dst, inst.src[1], base, &low) {
+                        return Ok(());
+                    }
+                }
                 let va = wave.lanes64(vaddr);
                 perform(wave, spaces, inst, op, At::Global(offset, &va))
             } else {
                 let base = wave.scalar64(inst.base).wrapping_add(offset);
-                let va = wave.lanes32(vaddr).map(u64::from);
+                let va = wave.lanes32(vaddr);
+                if coalesced::global(wave, &mut spaces.memory, op, inst.dst, inst.src[1], base, &va) {
+                    return Ok(());
+                }
+                let va = va.map(u64::from);
                 perform(wave, spaces, inst, op, At::Global(base, &va))
             }
         }
@@ -68,6 +88,22 @@ pub fn execute(wave: &mut Wave, spaces: &mut Spaces<'_>, inst: &Inst, op: MemOp)
     }
 }
 
+/// The high dword of the active lanes' addresses, if it is one, and the low dwords.
+#[inline]
+fn same_high(wave: &Wave, vaddr: Operand) -> Option<(u32, V32)> {
+    let Operand::Vgpr(n) = vaddr else { return None };
+    let (exec, high) = (wave.exec(), wave.v(n + 1));
+    let first = high[exec.trailing_zeros() as usize & 63];
+    let same = if exec == u64::MAX {
+        vectorised(|| high.iter().fold(0, |odd, h| odd | (h ^ first)) == 0)
+    } else {
+        let mut same = true;
+        for_lanes(exec, |l| same &= high[l] == first);
+        same
+    };
+    same.then(|| (first, *wave.v(n)))
+}
+
 /// The addresses of the active lanes.
 pub enum At<'a> {
     /// Global memory at a base plus a lane's offset.
@@ -78,36 +114,12 @@ pub enum At<'a> {
     Each(&'a mut dyn FnMut(&Spaces<'_>, usize) -> Address),
 }
 
-fn locate(spaces: &mut Spaces<'_>, exec: u64, bytes: u32, access: Access, mut at: At<'_>) -> Result<Places, Trouble> {
-    if access == Access::Atomic {
-        check_alignment(spaces, exec, bytes, &mut at)?;
-    }
+fn locate(spaces: &mut Spaces<'_>, exec: u64, bytes: u32, access: Access, at: At<'_>) -> Result<Places, Trouble> {
     match at {
         At::Global(base, va) => spaces.locate_global(exec, base, va, bytes, access),
         At::Lds(base, addr) => spaces.locate_all(exec, bytes, access, |_, l| Address::Lds(addr[l].wrapping_add(base))),
         At::Each(f) => spaces.locate_all(exec, bytes, access, f),
     }
-}
-
-/// Atomics want aligned addresses: the first active lane whose address is not faults.
-fn check_alignment(spaces: &Spaces<'_>, exec: u64, bytes: u32, at: &mut At<'_>) -> Result<(), Trouble> {
-    for lane in (0..64).filter(|lane| exec >> lane & 1 != 0) {
-        let va = match at {
-            At::Global(base, va) => base.wrapping_add(va[lane]),
-            At::Lds(base, addr) => spaces.shared_base + u64::from(addr[lane].wrapping_add(*base)),
-            At::Each(f) => match f(spaces, lane) {
-                Address::Global(va) => va,
-                Address::Lds(offset) => spaces.shared_base + u64::from(offset),
-                // Private memory is swizzled, and has checks of its own.
-                _ => continue,
-            },
-        };
-        if !va.is_multiple_of(bytes.into()) {
-            let reason = FaultReason::Misaligned;
-            return Err(Fault { va, reason }.into());
-        }
-    }
-    Ok(())
 }
 
 /// Performs a load, store or atomic on the addresses of the active lanes.

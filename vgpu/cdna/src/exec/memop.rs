@@ -38,6 +38,17 @@ pub enum Half {
     High,
 }
 
+/// What an instruction does to caches: see [`crate::coherence`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Maintenance {
+    WriteBackL2,
+    InvalidateL1,
+    InvalidateL2,
+    /// gfx942's `buffer_inv`: which caches, its scope bits say.
+    Invalidate,
+}
+
 /// One memory operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -90,8 +101,54 @@ pub enum MemOp {
     Swizzle,
     Permute,
     BackPermute,
-    /// Cache maintenance: memory is coherent here.
+    /// Cache maintenance.
+    Maintain(Maintenance),
+    /// Has no effect.
     Nothing,
+}
+
+impl MemOp {
+    /// Dwords that a lane moves.
+    pub fn dwords(self) -> u8 {
+        match self {
+            MemOp::Load { unit, .. } | MemOp::Store { unit, .. } | MemOp::LoadLds { unit } => {
+                unit.bytes().div_ceil(4) as u8
+            }
+            MemOp::Atomic { wide, .. } => 1 + u8::from(wide),
+            MemOp::LoadFormat { components, .. } | MemOp::StoreFormat { components, .. } => components,
+            MemOp::Read2 { dwords, .. } | MemOp::Write2 { dwords, .. } | MemOp::Exchange2 { dwords, .. } => 2 * dwords,
+            MemOp::Nothing | MemOp::Maintain(_) => 0,
+            _ => 1,
+        }
+    }
+
+    /// It reads memory.
+    pub fn loads(self) -> bool {
+        matches!(
+            self,
+            MemOp::Load { .. }
+                | MemOp::LoadLds { .. }
+                | MemOp::LoadFormat { .. }
+                | MemOp::Read2 { .. }
+                | MemOp::ReadAddTid
+        )
+    }
+
+    /// It writes memory.
+    pub fn stores(self) -> bool {
+        matches!(
+            self,
+            MemOp::Store { .. } | MemOp::StoreFormat { .. } | MemOp::Write2 { .. } | MemOp::WriteAddTid
+        )
+    }
+
+    /// It reads and writes memory in one step.
+    pub fn is_atomic(self) -> bool {
+        matches!(
+            self,
+            MemOp::Atomic { .. } | MemOp::Exchange2 { .. } | MemOp::Append | MemOp::Consume
+        )
+    }
 }
 
 fn unit(name: &str) -> Option<Unit> {
@@ -153,8 +210,15 @@ pub fn vector(mnemonic: Mnemonic) -> Option<MemOp> {
     let rest = ["flat_", "global_", "scratch_", "buffer_", "tbuffer_"]
         .iter()
         .find_map(|p| name.strip_prefix(p))?;
-    if matches!(rest, "wbl2" | "invl2" | "inv" | "wbinvl1" | "wbinvl1_vol") {
-        return Some(MemOp::Nothing);
+    let maintenance = match rest {
+        "wbl2" => Some(Maintenance::WriteBackL2),
+        "invl2" => Some(Maintenance::InvalidateL2),
+        "inv" => Some(Maintenance::Invalidate),
+        "wbinvl1" | "wbinvl1_vol" => Some(Maintenance::InvalidateL1),
+        _ => None,
+    };
+    if let Some(what) = maintenance {
+        return Some(MemOp::Maintain(what));
     }
     if let Some(n) = rest.strip_prefix("atomic_") {
         return vector_atomic(n);

@@ -8,9 +8,11 @@
 pub mod access;
 pub mod atomic;
 pub mod buffer;
+mod coalesced;
 pub mod code;
 pub mod dpp;
 pub mod ds;
+mod fast;
 pub mod flat;
 pub mod format;
 pub mod lane;

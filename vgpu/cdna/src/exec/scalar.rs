@@ -440,7 +440,7 @@ fn read_hwreg(wave: &Wave, ctx: &Context<'_>, id: u32) -> Result<u32, Trouble> {
         }
         hwreg::LDS_ALLOC => ctx.spaces.lds_bytes.div_ceil(512) << 12,
         hwreg::SH_MEM_BASES => (wave.private_base >> 48 & 0xffff | (wave.shared_base >> 48 & 0xffff) << 16) as u32,
-        hwreg::XCC_ID => 0,
+        hwreg::XCC_ID => ctx.xcc_id,
         _ => return Err("this hardware register is not modelled".into()),
     })
 }

@@ -145,6 +145,10 @@ fn scalar_atomic(
     let Operand::Sgpr(data) = inst.src[1] else {
         return Err(super::Unsupported.into());
     };
+    if !va.is_multiple_of(size) {
+        let reason = FaultReason::Misaligned;
+        return Err(Fault { va, reason }.into());
+    }
     let Some(ptr) = memory.find(va, size, Access::Atomic)? else {
         let reason = FaultReason::Misaligned;
         return Err(Fault { va, reason }.into());

@@ -4,7 +4,7 @@
 
 use std::{
     sync::{
-        Mutex, OnceLock,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -12,7 +12,9 @@ use std::{
 
 use cdna::{
     Target,
+    coherence::Cache,
     dispatch::{Dispatch, Host, Stats, Stop, run},
+    exec::code::CodeCache,
     memory::{GpuMemory, Region},
 };
 
@@ -31,6 +33,9 @@ pub struct Machine {
     blocks: Vec<Block>,
     /// Data of `s_sendmsg(MSG_INTERRUPT)`, in order.
     pub interrupts: Mutex<Vec<u32>>,
+    code: CodeCache,
+    /// All memory is coarse-grained, behind this cache.
+    pub cache: Option<Cache>,
     clock: AtomicU64,
     begun: OnceLock<Instant>,
 }
@@ -53,6 +58,28 @@ impl Machine {
             executable,
         });
         start
+    }
+
+    /// Unmaps the block at an address, if there is one.
+    pub fn unmap(&mut self, start: u64) {
+        for block in self.blocks.iter().filter(|b| b.start == start) {
+            if let Some(cache) = &self.cache {
+                let host = block.words.as_ptr() as usize;
+                cache.discard((host, host + block.bytes));
+            }
+        }
+        self.blocks.retain(|b| b.start != start);
+    }
+
+    /// Writes a dword of the block at an address, as the host does.
+    pub fn poke(&mut self, start: u64, index: usize, value: u32) {
+        let block = self
+            .blocks
+            .iter_mut()
+            .find(|b| b.start == start)
+            .expect("no such block");
+        let (word, shift) = (&mut block.words[index / 2], 32 * (index % 2));
+        *word = *word & !(0xffff_ffff << shift) | u64::from(value) << shift;
     }
 
     /// Maps dwords to read and write.
@@ -82,11 +109,16 @@ impl GpuMemory for Machine {
             writable: b.writable,
             executable: b.executable,
             foreign: false,
+            coarse: self.cache.is_some(),
         })
     }
 
     fn generation(&self) -> u64 {
         0
+    }
+
+    fn cache(&self) -> Option<&Cache> {
+        self.cache.as_ref()
     }
 }
 
@@ -133,6 +165,8 @@ pub struct Kernel {
     pub size: [u32; 3],
     /// Grid in work-items.
     pub grid: [u32; 3],
+    /// Fixes the interleaving.
+    pub seed: Option<u64>,
 }
 
 impl Kernel {
@@ -147,12 +181,23 @@ impl Kernel {
             preload: 0,
             size: [64, 1, 1],
             grid: [64, 1, 1],
+            seed: None,
         }
     }
 
     /// Runs it. The kernel finds its private segment resource in s[0:3] when it uses scratch on gfx90a, then the kernarg
     /// pointer in the next pair, then work-group ids x, y, z, then the scratch wave offset.
     pub fn run(&self, machine: &mut Machine, kernargs: &[u32]) -> Result<Stats, Stop> {
+        self.run_on(machine, kernargs, |machine| machine)
+    }
+
+    /// As [`Kernel::run`], on the host that `host` makes of the machine.
+    pub fn run_on<'a, H: Host + 'a>(
+        &self,
+        machine: &'a mut Machine,
+        kernargs: &[u32],
+        host: impl FnOnce(&'a Machine) -> H,
+    ) -> Result<Stats, Stop> {
         let scratch_resource = self.scratch > 0 && self.target == Target::Gfx90a;
         let mut words = vec![0u32; 64];
         words[0] = self.lds;
@@ -167,11 +212,14 @@ impl Kernel {
         words.extend(&self.code);
         words.push(0xbf81_0000);
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        machine.unmap(KERNEL);
+        machine.unmap(KERNARG);
         machine.map(KERNEL, &bytes, false, true);
         let mut args: Vec<u8> = kernargs.iter().flat_map(|w| w.to_le_bytes()).collect();
         args.resize(64, 0);
         machine.map(KERNARG, &args, false, false);
-        run(&Dispatch {
+        let machine: &Machine = machine;
+        let dispatch = Dispatch {
             target: self.target,
             packet_va: 0,
             queue_va: 0,
@@ -184,8 +232,10 @@ impl Kernel {
             kernarg_va: KERNARG,
             shared_base: 0x1_0000_0000_0000,
             private_base: 0x2_0000_0000_0000,
+            code: &machine.code,
             memory: machine,
-            host: machine,
-        })
+            host: Arc::new(host(machine)),
+        };
+        run(dispatch, self.seed)
     }
 }
