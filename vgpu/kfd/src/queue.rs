@@ -287,7 +287,8 @@ fn run_all(process: &'static Process, seed: u64) {
         let count = entries.len();
         let progress = (0..count).any(|i| {
             let entry = &mut entries[(next as usize).wrapping_add(i) % count];
-            if entry.halted || entry.context.control.is_paused() {
+            // A queue that stopped can be paused all the same, and whoever does it waits to hear of it.
+            if entry.context.control.is_paused() || entry.halted {
                 return false;
             }
             let step = entry.engine.step(&entry.context);
