@@ -398,7 +398,35 @@ fn interpreter() -> Result<(String, Vec<Row>)> {
             ..Row::new(format!("{kernel}, wave instructions"), rate, "Minstr/s")
         });
     }
-    Ok(("the first kernel".into(), rows))
+    for row in &mut rows {
+        row.name.insert_str(0, "whole stack: ");
+    }
+    rows.extend(instructions()?);
+    Ok((
+        "the whole stack's first kernel; of single instructions the rate that is asked for".into(),
+        rows,
+    ))
+}
+
+/// Rates of single instructions in the interpreter alone, per core: `vgpu/cdna/examples/interpreter_speed.rs`.
+fn instructions() -> Result<Vec<Row>> {
+    let mut command = setup::cargo_build(&["cdna"]);
+    process::must(command.args(["--example", "interpreter_speed"]))?;
+    let example = bench::release().join("examples/interpreter_speed");
+    let outcome = process::run(&mut Command::new(example), Duration::from_secs(600))?;
+    if !outcome.success() {
+        return Err(format!("{}:\n{}", outcome.ending(), outcome.tail(20)).into());
+    }
+    let rows = outcome.output.lines().filter_map(|line| {
+        let mut fields = line.split('\t');
+        let name = fields.next()?;
+        let (rate, asked): (f64, f64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some(Row {
+            ratio: (asked > 0.0).then(|| rate / asked),
+            ..Row::new(name, rate, "Minstr/s")
+        })
+    });
+    Ok(rows.collect())
 }
 
 fn capture(program: &str, arguments: &[&str]) -> Result<String> {

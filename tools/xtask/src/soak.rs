@@ -36,6 +36,8 @@ enum Name {
     RingRepeat,
     /// Every HSA program: ROCr x BAR x SDMA x GPUs x links.
     HsaMatrix,
+    /// The suites hsa, cuda and ring on memory that is no more coherent than it must be: our own missing fences.
+    Hostile,
     /// Two-process jobs on a virtual machine, killed at any point: 500 of them leave nothing behind.
     VgpuKill,
     /// The gated halo exchange between processes, up to 100 000 iterations.
@@ -79,6 +81,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             println!("{line}");
             let _ = writeln!(report, "{line}");
         }
+    }
+    if arguments.name == Name::Hostile {
+        let suites = ["test", "--no-build", "hsa", "cuda", "ring"];
+        let mut test = Command::new(std::env::current_exe()?);
+        // Every program that a suite starts inherits it.
+        let passed = test.args(suites).env("VGPU_COHERENCE", "hostile").status()?.success();
+        let line = format!("{}  suites hsa, cuda, ring", if passed { "ok" } else { "FAILED" });
+        println!("{line}");
+        let _ = writeln!(report, "{line}");
+        failures += u32::from(!passed);
     }
     if arguments.name == Name::VgpuKill {
         let result = vgpu_kill::run(500 * arguments.repeat)?;

@@ -479,6 +479,7 @@ impl Aql {
                 );
                 let took = os::clock_ns(libc::CLOCK_MONOTONIC) - start;
                 if packet.private_segment_size > 0 {
+                    let queue_va = queue_address(context).map_err(Failure::at("amd_queue_t"))?;
                     scratch::release(context, queue_va).map_err(Failure::at("amd_queue_t"))?;
                 }
                 if counters.by_kernel() {
