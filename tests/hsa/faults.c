@@ -90,6 +90,8 @@ static int run(const char *path, const struct test *test)
     } else if (is(test, "freed")) {
         poke.where = device_alloc(&m.gpu[0], 4 << 20);
         CHECK(hsa_amd_memory_pool_free(poke.where));
+        // The queue below must not be put there.
+        mmap(poke.where, 4 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     } else if (is(test, "read-only")) {
         // Shared virtual memory: libdrm gives VMM mappings every permission, whatever was asked for.
         bool svm = false;
