@@ -33,21 +33,11 @@ static inline uint64_t code_kernel(const struct code *code, const char *name)
     return object;
 }
 
-static inline void dispatch_private(const struct machine *m, hsa_queue_t *queue, uint64_t kernel, uint32_t grid, uint16_t group,
-                                    uint32_t lds, uint32_t private_size, const void *arguments, size_t size, hsa_signal_t done);
-
-// Dispatches a one-dimensional grid. `arguments` are copied into fresh kernel-argument memory, which is left to the end
-// of the program: these programs are short.
-static inline void dispatch_fenced(const struct machine *m, hsa_queue_t *queue, uint16_t header, uint64_t kernel,
-                                   uint32_t grid, uint16_t group, uint32_t lds, const void *arguments, size_t size,
-                                   hsa_signal_t done)
-{
-    dispatch_private(m, queue, kernel, grid, group, lds, 0, arguments, size, done);
-}
-
-// The same with private memory for each work-item.
-static inline void dispatch_private(const struct machine *m, hsa_queue_t *queue, uint64_t kernel, uint32_t grid, uint16_t group,
-                                    uint32_t lds, uint32_t private_size, const void *arguments, size_t size, hsa_signal_t done)
+// Dispatches a one-dimensional grid, with `private_size` bytes of private memory for each work-item. `arguments` are copied
+// into fresh kernel-argument memory, which is left to the end of the program: these programs are short.
+static inline void dispatch_packet(const struct machine *m, hsa_queue_t *queue, uint16_t header, uint64_t kernel,
+                                   uint32_t grid, uint16_t group, uint32_t lds, uint32_t private_size,
+                                   const void *arguments, size_t size, hsa_signal_t done)
 {
     void *kernarg;
     hsa_agent_t agents[MAX_GPUS];
@@ -74,10 +64,30 @@ static inline void dispatch_private(const struct machine *m, hsa_queue_t *queue,
     submit(queue, &packet);
 }
 
-// The same, with fences of system scope and after all earlier packets.
+// Fences of system scope, and after all earlier packets.
+static inline uint16_t fenced(void)
+{
+    return (uint16_t)(packet_header(HSA_PACKET_TYPE_KERNEL_DISPATCH) | 1 << HSA_PACKET_HEADER_BARRIER);
+}
+
+// The same with fences of the caller's choice.
+static inline void dispatch_fenced(const struct machine *m, hsa_queue_t *queue, uint16_t header, uint64_t kernel,
+                                   uint32_t grid, uint16_t group, uint32_t lds, const void *arguments, size_t size,
+                                   hsa_signal_t done)
+{
+    dispatch_packet(m, queue, header, kernel, grid, group, lds, 0, arguments, size, done);
+}
+
+// The same with private memory.
+static inline void dispatch_private(const struct machine *m, hsa_queue_t *queue, uint64_t kernel, uint32_t grid, uint16_t group,
+                                    uint32_t lds, uint32_t private_size, const void *arguments, size_t size, hsa_signal_t done)
+{
+    dispatch_packet(m, queue, fenced(), kernel, grid, group, lds, private_size, arguments, size, done);
+}
+
+// The same with neither.
 static inline void dispatch(const struct machine *m, hsa_queue_t *queue, uint64_t kernel, uint32_t grid, uint16_t group,
                             uint32_t lds, const void *arguments, size_t size, hsa_signal_t done)
 {
-    uint16_t header = (uint16_t)(packet_header(HSA_PACKET_TYPE_KERNEL_DISPATCH) | 1 << HSA_PACKET_HEADER_BARRIER);
-    dispatch_fenced(m, queue, header, kernel, grid, group, lds, arguments, size, done);
+    dispatch_packet(m, queue, fenced(), kernel, grid, group, lds, 0, arguments, size, done);
 }

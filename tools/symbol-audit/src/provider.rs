@@ -429,7 +429,8 @@ mod tests {
         let verdict = |name: &str, version: Option<&Version>| Provider::Regauge.link(name, version).verdict;
         for library in Library::ALL {
             for symbol in library.table().symbols() {
-                let got = verdict(symbol.name, symbol.node.map(|_| &cudart));
+                let own = symbol.node.map(|node| version(library.soname(), node));
+                let got = verdict(symbol.name, own.as_ref());
                 let exercised = tested::evidence(symbol.name).is_some_and(tested::Evidence::exercised);
                 let fits = match symbol.status {
                     Status::Stub => got == Verdict::Missing,
