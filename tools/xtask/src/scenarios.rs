@@ -153,6 +153,8 @@ pub fn cases() -> Vec<Scenario> {
         halo("--ranks 2 --gate event").small_bar().over(Rocr::V523),
         Scenario::new("ipc_events", ""),
         Scenario::new("ipc_events", "").gpus(1).small_bar().over(Rocr::V523),
+        Scenario::new("hostile_handles", ""),
+        Scenario::new("hostile_handles", "--turns 100").over(Rocr::V523).gpus(1),
         // Counters that cross the ends of signed and unsigned numbers.
         halo("--ranks 2 --iterations 60 --width 32 --start 0x7ffffff0"),
         halo("--ranks 2 --iterations 60 --width 32 --start 0xfffffff0"),
