@@ -164,6 +164,15 @@ pub const MAX_GPUS: u32 = 16;
 /// Granule of `VGPU_MEMORY`: what the kernel driver reserves device memory in.
 const MEMORY_GRANULE: u64 = 2 << 20;
 
+impl MachineConfig {
+    /// Bytes of each GPU's memory that can be allocated. The driver keeps back what it expects its page tables to need: a
+    /// 16384th of the memory of all GPUs, and at least 8 MiB (`amdgpu_amdkfd_gpuvm.c`, `ESTIMATE_PT_SIZE`).
+    pub fn allocatable(&self) -> u64 {
+        let page_tables = ((u64::from(self.gpus) * self.memory) >> 14).max(8 << 20);
+        self.memory - page_tables
+    }
+}
+
 impl Config {
     /// Reads the environment. `Ok(None)` means a machine without GPU (`VGPU_GPUS=0`).
     ///

@@ -415,23 +415,22 @@ pub mod tests {
     use crate::config::{Bar, Config, MachineConfig};
     use cdna::{Target, memory::GpuMemory as _};
 
-    const MEMORY: u64 = 64 << 20;
+    const MACHINE: MachineConfig = MachineConfig {
+        gpus: 2,
+        target: Target::Gfx90a,
+        memory: 64 << 20,
+        bar: Bar::Large,
+        link: crate::config::Link::Xgmi,
+        svm: true,
+    };
 
     /// A machine of its own with two GPUs.
     pub fn machine(name: &str) -> &'static Process {
         let root = std::env::temp_dir().join(format!("vgpu-kfd-{}-{name}", os::pid()));
-        let machine = MachineConfig {
-            gpus: 2,
-            target: Target::Gfx90a,
-            memory: MEMORY,
-            bar: Bar::Large,
-            link: crate::config::Link::Xgmi,
-            svm: true,
-        };
         Box::leak(Box::new(
             Process::new(
                 Config {
-                    machine,
+                    machine: MACHINE,
                     root,
                     counters: None,
                     trace: crate::trace::Wanted::default(),
@@ -522,7 +521,7 @@ pub mod tests {
     fn memory_is_wiped_before_it_is_given_out_again() {
         let process = machine("wipe");
         for _ in 0..2 {
-            let buffer = alloc(process, 1, 0x7f00_0000_0000, MEMORY, mem::VRAM).unwrap();
+            let buffer = alloc(process, 1, 0x7f00_0000_0000, MACHINE.allocatable(), mem::VRAM).unwrap();
             let bytes = process.gpus[1].at(buffer.mmap_offset) as *mut u64;
             // SAFETY: inside the buffer.
             unsafe {
@@ -560,7 +559,11 @@ pub mod tests {
             &mut abi::FreeMemory { handle: buffer.handle },
         )
         .unwrap();
-        assert_eq!(available(), MEMORY - (1 << 20), "the descriptor holds it");
+        assert_eq!(
+            available(),
+            MACHINE.allocatable() - (1 << 20),
+            "the descriptor holds it"
+        );
 
         let stranger = std::fs::read(
             process
@@ -595,14 +598,14 @@ pub mod tests {
         call(process, kfd::IMPORT_DMABUF, &mut import).unwrap();
         // SAFETY: a descriptor that is nobody else's.
         unsafe { libc::close(dmabuf_fd as i32) };
-        assert_eq!(available(), MEMORY - (1 << 20), "the import holds it");
+        assert_eq!(available(), MACHINE.allocatable() - (1 << 20), "the import holds it");
         call(
             process,
             kfd::FREE_MEMORY_OF_GPU,
             &mut abi::FreeMemory { handle: import.handle },
         )
         .unwrap();
-        assert_eq!(available(), MEMORY);
+        assert_eq!(available(), MACHINE.allocatable());
         assert_eq!(
             call(process, kfd::IMPORT_DMABUF, &mut import),
             Err(libc::EINVAL),
@@ -648,7 +651,7 @@ pub mod tests {
         );
         assert_eq!(
             process.shared.available(1),
-            MEMORY - 4096,
+            MACHINE.allocatable() - 4096,
             "the first import keeps the memory"
         );
         done(process);

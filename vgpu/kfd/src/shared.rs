@@ -486,7 +486,9 @@ unsafe fn initialise(state: *mut State, config: &MachineConfig, layout: HeapLayo
     }
     // SAFETY: sysconf has no preconditions.
     let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) } as u64;
-    state.tables.reset(layout, config.memory, pages.saturating_mul(PAGE));
+    state
+        .tables
+        .reset(layout, config.allocatable(), pages.saturating_mul(PAGE));
     state.magic.store(MAGIC, Ordering::Release);
     Ok(())
 }
@@ -601,25 +603,27 @@ mod tests {
     #[test]
     fn memory_is_counted_exactly_and_comes_back() {
         let shared = machine("exact");
-        assert_eq!(shared.available(0), 64 << 20);
+        let all = CONFIG.allocatable();
+        assert_eq!(all, 56 << 20, "8 MiB are for page tables");
+        assert_eq!(shared.available(0), all);
         let (a, _) = shared.allocate(0, HeapKind::Vram, 40 << 20, 0).unwrap();
         let (b, _) = shared.allocate(0, HeapKind::Vram, 1, 0).unwrap();
-        assert_eq!(shared.available(0), (24 << 20) - 4096);
-        assert_eq!(shared.available(1), 64 << 20, "the other GPU is untouched");
+        assert_eq!(shared.available(0), all - (40 << 20) - 4096);
+        assert_eq!(shared.available(1), all, "the other GPU is untouched");
         assert!(
-            shared.allocate(0, HeapKind::Vram, 24 << 20, 0).is_none(),
+            shared.allocate(0, HeapKind::Vram, all - (40 << 20), 0).is_none(),
             "over the limit"
         );
         shared.release(a);
         shared.release(b);
-        assert_eq!(shared.available(0), 64 << 20);
+        assert_eq!(shared.available(0), CONFIG.allocatable());
         done(shared);
     }
 
     #[test]
     fn fragmentation_never_refuses_what_the_count_allows() {
         let shared = machine("fragments");
-        let small: Vec<_> = (0..64)
+        let small: Vec<_> = (0..CONFIG.allocatable() >> 20)
             .map(|_| shared.allocate(0, HeapKind::Vram, 1 << 20, 0).unwrap().0)
             .collect();
         for (i, extent) in small.iter().enumerate() {
@@ -627,7 +631,11 @@ mod tests {
                 shared.release(*extent);
             }
         }
-        assert!(shared.allocate(0, HeapKind::Vram, 32 << 20, 0).is_some());
+        assert!(
+            shared
+                .allocate(0, HeapKind::Vram, CONFIG.allocatable() / 2, 0)
+                .is_some()
+        );
         done(shared);
     }
 
@@ -660,10 +668,10 @@ mod tests {
         let (a, _) = shared.allocate(0, HeapKind::Vram, 5 << 20, 0).unwrap();
         let (b, _) = shared.allocate(0, HeapKind::Gtt, 3 << 20, 0).unwrap();
         shared.lock().rebuild();
-        assert_eq!(shared.available(0), 59 << 20);
+        assert_eq!(shared.available(0), CONFIG.allocatable() - (5 << 20));
         shared.release(a);
         shared.release(b);
-        assert_eq!(shared.available(0), 64 << 20);
+        assert_eq!(shared.available(0), CONFIG.allocatable());
         done(shared);
     }
 
@@ -682,11 +690,15 @@ mod tests {
             }
             libc::waitpid(child, std::ptr::null_mut(), 0);
         }
-        assert_eq!(shared.available(0), 64 << 20, "what the dead had done counts");
-        let (b, _) = shared.allocate(0, HeapKind::Vram, 64 << 20, 0).unwrap();
+        assert_eq!(
+            shared.available(0),
+            CONFIG.allocatable(),
+            "what the dead had done counts"
+        );
+        let (b, _) = shared.allocate(0, HeapKind::Vram, CONFIG.allocatable(), 0).unwrap();
         shared.release(b);
         shared.release(a);
-        assert_eq!(shared.available(0), 64 << 20);
+        assert_eq!(shared.available(0), CONFIG.allocatable());
         done(shared);
     }
 
@@ -719,7 +731,7 @@ mod tests {
             fs::read_dir(&root).unwrap().flatten().collect::<Vec<_>>()
         );
         let again = machine("last");
-        assert_eq!(again.available(0), 64 << 20);
+        assert_eq!(again.available(0), CONFIG.allocatable());
         done(again);
     }
 

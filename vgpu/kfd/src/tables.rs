@@ -152,7 +152,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// An empty machine whose GPUs have `memory` bytes, on a host with `host_memory`.
+    /// An empty machine whose GPUs give out `memory` bytes each, on a host with `host_memory`.
     pub fn reset(&mut self, layout: HeapLayout, memory: u64, host_memory: u64) {
         self.next_id = 1;
         self.top = HEAPS as u32;
