@@ -143,7 +143,8 @@ impl Stream {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The state, of whoever adds something to wait for.
+    /// The state, of whoever adds something to wait for. Who lets go of the lock before the operation is in it asks again: others may
+    /// have found the stream quiet meanwhile.
     fn state_to_extend(&self) -> MutexGuard<'_, State> {
         let state = self.state();
         self.quiet.store(false, Ordering::Relaxed);
@@ -361,7 +362,7 @@ impl Stream {
         let completion = Completion::new(command.parts())?;
         match self.submit(command, &tail, &mut ring, &completion) {
             Ok(()) => {
-                let mut state = self.state();
+                let mut state = self.state_to_extend();
                 state.ring = ring;
                 state.append(time, Arc::clone(&completion), tail, resources);
                 Ok(completion)
@@ -378,7 +379,7 @@ impl Stream {
     fn park(&self, time: u64, command: Command, tail: Frontier, resources: Vec<Resource>) -> Result<Arc<Completion>> {
         let completion = Completion::parked(command.parts())?;
         let first = {
-            let mut state = self.state();
+            let mut state = self.state_to_extend();
             state.parked.push_back(Parked {
                 command,
                 waits_for: tail.clone(),

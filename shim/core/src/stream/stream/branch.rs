@@ -78,7 +78,7 @@ impl Stream {
         for lane in &branches.lanes {
             end.join(&lane.state().tail);
         }
-        let mut state = self.state();
+        let mut state = self.state_to_extend();
         if let Some(first) = branches.lanes.first()
             && first.owner() == branches.context.id
         {
