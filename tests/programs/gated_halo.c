@@ -165,6 +165,7 @@ static void exchange(int round) {
             OK(cuMemcpyDtoH(&count, wrong, 4));
             if (count) DIE("%u words wrong or not there yet up to iteration %d", count, i);
         }
+        progress("iteration", i, iterations);
     }
     OK(cuCtxSynchronize());
     for (int b = 0; !by_event && b < BUFFERS; b++)

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cuda.h>
@@ -62,6 +63,23 @@ static __attribute__((unused)) void barrier(void) {
             usleep(100);
         }
     }
+}
+
+/* Says every five seconds how far rank 0 is and how fast it was since the last time: long runs show whether they are slow or hang. */
+static __attribute__((unused)) void progress(const char *what, long done, long all) {
+    static double last_time;
+    static long last_done;
+    struct timespec time;
+    if (me != 0) return;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    double now = (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+    if (last_time == 0 || done < last_done) last_time = now, last_done = done;
+    if (now - last_time < 5) return;
+    printf("progress: %s %ld", what, done);
+    if (all) printf(" of %ld", all);
+    printf(", %.1f a second\n", (double)(done - last_done) / (now - last_time));
+    fflush(stdout);
+    last_time = now, last_done = done;
 }
 
 static CUdevice device;
