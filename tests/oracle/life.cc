@@ -8,7 +8,8 @@ extern char** environ;
 
 static void wr(int fd, const void* p, size_t n) { ssize_t r = write(fd, p, n); (void)r; }
 static bool rdx(int fd, void* p, size_t n) { return read(fd, p, n) == (ssize_t)n; }
-static void init() { register_kernels(); cudaFree(0); cudaGetLastError(); }
+// The module is loaded now: loading it lazily at a first launch would wait for every stream that is held.
+static void init() { register_kernels(); static unsigned* d; cudaMalloc((void**)&d, 64); launch(&k_store, 1, 1, 0, 0, (uint64_t)d, 0u); cudaDeviceSynchronize(); cudaGetLastError(); }
 static std::string ended(int st) { return WIFEXITED(st) ? "exit " + std::to_string(WEXITSTATUS(st)) : "signal " + std::to_string(WTERMSIG(st)); }
 static unsigned peek(const void* p) { unsigned v = 0; cudaMemcpy(&v, p, 4, cudaMemcpyDeviceToHost); return v; }
 // In a process of its own, so that one that never returns ends by its alarm; says how it ended.
@@ -21,19 +22,19 @@ static void scene(const char* name, std::function<void()> f, unsigned seconds = 
 template <class F> static const char* settles(F query) { for (int i = 0; i < 30; i++) { cudaError_t e = query(); if (e != cudaErrorNotReady) { cudaGetLastError(); return cudaGetErrorName(e); } msleep(100); } cudaGetLastError(); return "not within 3 s"; }
 
 // --- an exporter that dies owing something ---------------------------------------------------------------------------
-// 'v': its stream waits for a value that never comes, the event is recorded behind. 'k': behind a kernel of 3 s.
+// 'v': its stream waits for a value that never comes, the event is recorded behind. 'k': behind a kernel of 60 s.
 struct Owed { cudaIpcEventHandle_t done, pending, virgin; cudaIpcMemHandle_t mem; };
 struct Peer { int fd; pid_t pid; };
 static Peer debtor(char how) {
   int sv[2]; int r = socketpair(AF_UNIX, SOCK_STREAM, 0, sv); (void)r; pid_t c = fork();
   if (c) { close(sv[1]); return {sv[0], c}; }
   close(sv[0]); alarm(60); init();
-  cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); unsigned* d; cudaMalloc((void**)&d, 4096); cudaMemset(d, 0, 4096); unsigned* pin; cudaMallocHost((void**)&pin, 64); pin[0] = 0;
+  cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); unsigned* d; cudaMalloc((void**)&d, 4096); cudaMemset(d, 0, 4096);
   cudaEvent_t a, b, n; for (cudaEvent_t* e : {&a, &b, &n}) cudaEventCreateWithFlags(e, cudaEventInterprocess | cudaEventDisableTiming);
-  launch(&k_wait, 1, 1, 0, s, (uint64_t)pin, 0u); cudaStreamSynchronize(s);
+  launch(&k_spin, 1, 1, 0, s, (uint64_t)1); cudaStreamSynchronize(s);
   cudaEventRecord(a, s); cudaEventSynchronize(a);
   Owed o; cudaIpcGetEventHandle(&o.done, a); cudaIpcGetEventHandle(&o.pending, b); cudaIpcGetEventHandle(&o.virgin, n); cudaIpcGetMemHandle(&o.mem, d);
-  if (how == 'v') cuStreamWaitValue32(s, (CUdeviceptr)d, 1, CU_STREAM_WAIT_VALUE_EQ); else launch(&k_wait, 1, 1, 0, s, (uint64_t)pin, 1u);
+  if (how == 'v') cuStreamWaitValue32(s, (CUdeviceptr)d, 1, CU_STREAM_WAIT_VALUE_EQ); else launch(&k_spin, 1, 1, 0, s, (uint64_t)60000000000ull);
   cudaEventRecord(b, s); wr(sv[1], &o, sizeof o);
   char k; while (read(sv[1], &k, 1) == 1) { if (k == 'q') exit(0); }
   _exit(0);
@@ -52,9 +53,9 @@ static void bereaved(char how, bool killed) {
   CASE("the survivor records the owed event anew"); RT(cudaEventRecord(pending, t)); RT(cudaStreamSynchronize(t)); NOTE("the record", .str("query", settles([&] { return cudaEventQuery(pending); }))); NOTE("stream behind the owed record", .str("query", settles([&] { return cudaStreamQuery(s); }))); NOTE("memory", .u("v", peek(mine)));
   CASE("taking down"); RT(cudaEventDestroy(done)); RT(cudaEventDestroy(pending)); RT(cudaStreamDestroy(s)); RT(cudaStreamDestroy(t)); RT(cudaIpcCloseMemHandle(far));
 }
-GROUP(debtor_killed_owing_a_value) { scene("killed while its stream waits for a value", [] { bereaved('v', true); }, 30); }
-GROUP(debtor_leaves_owing_a_value) { scene("exits while its stream waits for a value", [] { bereaved('v', false); }, 30); }
-GROUP(debtor_killed_in_a_kernel) { scene("killed while its kernel runs", [] { bereaved('k', true); }, 30); }
+GROUP_T(debtor_killed_owing_a_value, 60) { scene("killed while its stream waits for a value", [] { bereaved('v', true); }, 30); }
+GROUP_T(debtor_leaves_owing_a_value, 60) { scene("exits while its stream waits for a value", [] { bereaved('v', false); }, 30); }
+GROUP_T(debtor_killed_in_a_kernel, 60) { scene("killed while its kernel runs", [] { bereaved('k', true); }, 30); }
 GROUP(synchronise_with_the_dead) {
   scene("cudaEventSynchronize with the owed record of a killed process", [] { Peer x = debtor('v'); Owed o; rdx(x.fd, &o, sizeof o); init(); cudaEvent_t e; RT(cudaIpcOpenEventHandle(&e, o.pending)); kill(x.pid, SIGKILL); waitpid(x.pid, 0, 0); RT(cudaEventSynchronize(e)); });
   scene("cudaDeviceSynchronize with a stream behind it", [] { Peer x = debtor('v'); Owed o; rdx(x.fd, &o, sizeof o); init(); cudaEvent_t e; cudaStream_t s; cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking); RT(cudaIpcOpenEventHandle(&e, o.pending)); RT(cudaStreamWaitEvent(s, e, 0)); kill(x.pid, SIGKILL); waitpid(x.pid, 0, 0); RT(cudaDeviceSynchronize()); });
@@ -83,7 +84,7 @@ GROUP(thread_ends) {
 // --- signals -------------------------------------------------------------------------------------------------------------
 static volatile unsigned* s_pin; static std::atomic<int> s_seen{0};
 static void release_by_signal(int) { s_seen++; s_pin[0] = 1; }
-GROUP(signals) {
+GROUP_T(signals, 90) {
   auto hold = [](cudaStream_t* s, unsigned** d) { init(); cudaMallocHost((void**)&s_pin, 64); s_pin[0] = 0; cudaMalloc((void**)d, 64); cudaStreamCreateWithFlags(s, cudaStreamNonBlocking); cuStreamWaitValue32(*s, (CUdeviceptr)s_pin, 1, CU_STREAM_WAIT_VALUE_EQ); launch(&k_store, 1, 1, 0, *s, (uint64_t)*d, 5u); };
   auto poke = [](int sig) { pthread_t self = pthread_self(); std::thread([=] { msleep(300); pthread_kill(self, sig); }).detach(); };
   for (int flags : {0, (int)SA_RESTART}) { 

@@ -262,6 +262,7 @@ static void body(void) {
         run_program();
         programs++;
         seed++;
+        progress("program", (long)programs, 0);
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while (now.tv_sec - begin.tv_sec < (long)seconds);
     printf("%lu programs of %d operations over %d streams, %d threads and %d devices agree with the model\n", programs, operations, streams,

@@ -46,7 +46,12 @@ impl Outcome {
 
 /// Runs `command` in a process group of its own for at most `limit`; at the limit the whole group is killed.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome> {
-    run_watched(command, limit, |_| ())
+    run_watched(command, limit, |_| (), |_| ())
+}
+
+/// As [`run`]; `hear` gets each line as it comes.
+pub fn run_heard(command: &mut Command, limit: Duration, hear: impl FnMut(&str) + Send + 'static) -> Result<Outcome> {
+    run_watched(command, limit, |_| (), hear)
 }
 
 /// As [`run`], and the most memory, in KiB, that the command itself had resident.
@@ -54,20 +59,30 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome> {
 /// The kernel's own count would include this process's memory, which a child has until it becomes the command.
 pub fn run_measured(command: &mut Command, limit: Duration) -> Result<(Outcome, u64)> {
     let mut peak = 0;
-    let outcome = run_watched(command, limit, |process| {
-        let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-        let kib = status.lines().find_map(|line| {
-            let text = line.strip_prefix("VmHWM:")?;
-            text.trim().strip_suffix(" kB")?.parse::<u64>().ok()
-        });
-        // The mark starts anew where a shell becomes the command; the last one counts.
-        peak = kib.unwrap_or(peak);
-    })?;
+    let outcome = run_watched(
+        command,
+        limit,
+        |process| {
+            let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+            let kib = status.lines().find_map(|line| {
+                let text = line.strip_prefix("VmHWM:")?;
+                text.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+            });
+            // The mark starts anew where a shell becomes the command; the last one counts.
+            peak = kib.unwrap_or(peak);
+        },
+        |_| (),
+    )?;
     Ok((outcome, peak))
 }
 
-/// `watch` gets the command's process every few milliseconds.
-fn run_watched(command: &mut Command, limit: Duration, mut watch: impl FnMut(u32)) -> Result<Outcome> {
+/// `watch` gets the command's process every few milliseconds, `hear` each whole line of output.
+fn run_watched(
+    command: &mut Command,
+    limit: Duration,
+    mut watch: impl FnMut(u32),
+    mut hear: impl FnMut(&str) + Send + 'static,
+) -> Result<Outcome> {
     let name = command.get_program().to_string_lossy().into_owned();
     let (mut reader, writer) = std::io::pipe()?;
     command
@@ -83,9 +98,14 @@ fn run_watched(command: &mut Command, limit: Duration, mut watch: impl FnMut(u32
     let collector = std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut buffer = [0; 8192];
+        let mut heard = 0;
         // Until every writer has closed, or the receiver has gone.
         while let Ok(n @ 1..) = reader.read(&mut buffer) {
             bytes.extend_from_slice(&buffer[..n]);
+            while let Some(length) = bytes[heard..].iter().position(|&byte| byte == b'\n') {
+                hear(&String::from_utf8_lossy(&bytes[heard..heard + length]));
+                heard += length + 1;
+            }
         }
         let _ = sender.send(());
         bytes
@@ -148,6 +168,30 @@ mod tests {
         .unwrap();
         assert_eq!(outcome.status.code(), Some(3));
         assert!(outcome.output.contains("out") && outcome.output.contains("err"));
+    }
+
+    #[test]
+    fn lines_are_heard_whole_and_while_the_command_runs() {
+        let (sender, lines) = mpsc::channel();
+        let script = "printf 'a b'; sleep 0.1; printf 'c\\nd\\n'; read x < /dev/null; sleep 0.5; echo e";
+        let start = Instant::now();
+        let outcome = run_heard(
+            Command::new("sh").args(["-c", script]),
+            Duration::from_secs(10),
+            move |line| {
+                let _ = sender.send((line.to_owned(), start.elapsed()));
+            },
+        )
+        .unwrap();
+        let total = start.elapsed();
+        let heard: Vec<_> = lines.iter().collect();
+        let texts: Vec<&str> = heard.iter().map(|(line, _)| &line[..]).collect();
+        assert_eq!(texts, ["a bc", "d", "e"]);
+        assert!(
+            heard[0].1 + Duration::from_millis(250) < total,
+            "{heard:?} of {total:?}"
+        );
+        assert!(outcome.success());
     }
 
     #[test]

@@ -94,6 +94,11 @@ impl Scenario {
 
     /// Builds and runs it; the program's last line is what it has to say.
     pub fn run(&self) -> Result<String> {
+        self.run_heard(|_| ())
+    }
+
+    /// As [`Scenario::run`]; `hear` gets each line that the program prints, as it comes.
+    pub fn run_heard(&self, hear: impl FnMut(&str) + Send + 'static) -> Result<String> {
         let mut arguments = exec::Arguments::for_command([build(self.program)?]);
         arguments
             .command
@@ -107,7 +112,7 @@ impl Scenario {
             .extend(self.variables.iter().map(|&variable| variable.into()));
         let scratch = bench::Scratch::new(self.program)?;
         let limit = Duration::from_secs(self.limit);
-        let outcome = process::run(&mut exec::command(&arguments, scratch.path())?, limit)?;
+        let outcome = process::run_heard(&mut exec::command(&arguments, scratch.path())?, limit, hear)?;
         if !outcome.success() {
             return Err(format!("{}:\n{}", outcome.ending(), outcome.tail(20)).into());
         }

@@ -142,7 +142,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for _ in 0..arguments.repeat {
         for scenario in scenario_runs(arguments.name) {
             let start = Instant::now();
-            let outcome = scenario.run();
+            println!("          {} ...", scenario.describe());
+            // Long runs say how far they are, so that a slow one is not taken for one that hangs.
+            let outcome = scenario.run_heard(move |line| {
+                if let Some(text) = line.strip_prefix("progress: ") {
+                    println!("{:6.1} s    {text}", start.elapsed().as_secs_f64());
+                }
+            });
             failures += u32::from(outcome.is_err());
             let verdict = outcome.map_or_else(|error| format!("FAILED: {error}"), |text| format!("ok: {text}"));
             let seconds = start.elapsed().as_secs_f64();
