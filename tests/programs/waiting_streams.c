@@ -6,13 +6,18 @@
 #include <time.h>
 
 static int streams = 2000;
-static CUfunction add;
+static CUfunction add, spin;
 
 static const char ptx[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry add(.param .u64 to, .param .u32 value) {\n"
     " .reg .u64 %a; .reg .u32 %v; .reg .u32 %t;\n"
-    " ld.param.u64 %a, [to]; ld.param.u32 %v, [value]; ld.global.u32 %t, [%a]; add.u32 %t, %t, %v; st.global.u32 [%a], %t; ret; }\n";
+    " ld.param.u64 %a, [to]; ld.param.u32 %v, [value]; ld.global.u32 %t, [%a]; add.u32 %t, %t, %v; st.global.u32 [%a], %t; ret; }\n"
+    /* until *flag >= value */
+    ".visible .entry spin(.param .u64 flag, .param .u32 value) {\n"
+    " .reg .u64 %a; .reg .u32 %v; .reg .u32 %t; .reg .pred %p;\n"
+    " ld.param.u64 %a, [flag]; ld.param.u32 %v, [value];\n"
+    "L: ld.volatile.global.u32 %t, [%a]; setp.lt.u32 %p, %t, %v; @%p bra L; ret; }\n";
 
 static void launch_add(CUdeviceptr to, uint32_t value, CUstream stream) {
     void *arguments[] = {&to, &value};
@@ -155,6 +160,69 @@ static void copies(void) {
     puts("copies behind waits hold nobody up");
 }
 
+/* Copies and writes behind a kernel that spins, in every direction, hold up nobody else's: among those is what the kernel spins on. */
+static void behind_a_spinning_kernel(void) {
+    enum { BYTES = 1 << 16, OTHERS = 4 };
+    CUstream held, copier[OTHERS];
+    CUevent event;
+    CUdeviceptr flag = zeroed(4), from = zeroed(BYTES), to = zeroed(BYTES), far = zeroed(BYTES * OTHERS);
+    unsigned char *up, *down, *found = malloc(BYTES);
+    uint32_t *word_up;
+    OK(cuMemAllocHost((void **)&up, BYTES));
+    OK(cuMemAllocHost((void **)&down, BYTES * (1 + OTHERS)));
+    OK(cuMemAllocHost((void **)&word_up, 4));
+    OK(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < OTHERS; i++) OK(cuStreamCreate(&copier[i], CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (int way = 0; way < 3; way++) {
+        uint32_t wanted = (uint32_t)way + 1;
+        memset(up, 0x10 + way, BYTES);
+        memset(down, 0, BYTES * (1 + OTHERS));
+        void *arguments[] = {&flag, &wanted};
+        OK(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, held, arguments, NULL));
+        OK(cuMemcpyHtoDAsync(from, up, BYTES, held));
+        OK(cuMemcpyDtoDAsync(to, from, BYTES, held));
+        OK(cuMemcpyDtoHAsync(down, to, BYTES, held));
+        OK(cuMemsetD8Async(from, 0xee, BYTES, held));
+        OK(cuStreamWriteValue32(held, far, 0xdead0000 + wanted, 0));
+        OK(cuEventRecord(event, held));
+        for (int i = 0; i < OTHERS; i++) {
+            CUdeviceptr mine = far + (CUdeviceptr)i * BYTES + 64;
+            OK(cuMemsetD8Async(mine, (unsigned char)(0x40 + way + i), BYTES - 64, copier[i]));
+            OK(cuMemcpyDtoDAsync(mine + 32, mine, 32, copier[i]));
+            OK(cuMemcpyDtoHAsync(down + (i + 1) * BYTES, mine, BYTES - 64, copier[i]));
+        }
+        for (int i = 0; i < OTHERS; i++) OK(cuStreamSynchronize(copier[i]));
+        for (int i = 0; i < OTHERS; i++)
+            for (int at = 0; at < BYTES - 64; at++) EXPECT(down[(i + 1) * BYTES + at], 0x40 + way + i);
+        GIVES(CUDA_ERROR_NOT_READY, cuStreamQuery(held));
+        GIVES(CUDA_ERROR_NOT_READY, cuEventQuery(event));
+        EXPECT(down[0], 0);
+        *word_up = wanted;
+        if (way == 0) OK(cuStreamWriteValue32(copier[0], flag, wanted, 0));
+        else if (way == 1) OK(cuMemcpyHtoDAsync(flag, word_up, 4, copier[1]));
+        else OK(cuMemsetD32Async(flag, wanted, 1, copier[2]));
+        OK(cuEventSynchronize(event));
+        for (int at = 0; at < BYTES; at++) EXPECT(down[at], 0x10 + way);
+        OK(cuMemcpyDtoH(found, from, BYTES));
+        for (int at = 0; at < BYTES; at++) EXPECT(found[at], 0xee);
+        EXPECT(word(far), (uint32_t)(0xdead0000 + wanted));
+        OK(cuCtxSynchronize());
+    }
+    OK(cuStreamDestroy(held));
+    for (int i = 0; i < OTHERS; i++) OK(cuStreamDestroy(copier[i]));
+    OK(cuEventDestroy(event));
+    OK(cuMemFreeHost(up));
+    OK(cuMemFreeHost(down));
+    OK(cuMemFreeHost(word_up));
+    OK(cuMemFree(flag));
+    OK(cuMemFree(from));
+    OK(cuMemFree(to));
+    OK(cuMemFree(far));
+    free(found);
+    puts("copies behind a kernel that spins hold nobody up");
+}
+
 static void CUDA_CB note(void *where) { __atomic_fetch_add((int *)where, 1, __ATOMIC_SEQ_CST); }
 
 /* What depends on a stream that waits, by events, host functions and the default stream's rules, waits with it; nothing else does. */
@@ -266,9 +334,11 @@ static void body(void) {
     use_device();
     OK(cuModuleLoadData(&module, ptx));
     OK(cuModuleGetFunction(&add, module, "add"));
+    OK(cuModuleGetFunction(&spin, module, "spin"));
     each_for_itself();
     chain();
     copies();
+    behind_a_spinning_kernel();
     dependents();
     sequence();
     destroyed();

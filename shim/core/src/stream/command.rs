@@ -40,9 +40,21 @@ impl Command {
             _ => 1,
         }
     }
+
+    /// Whether it may be submitted now behind `tail`.
+    ///
+    /// A copy engine is a queue of all streams, so a copy in it that waits for a kernel holds up every copy behind it, perhaps the one
+    /// that the kernel spins on. Copies therefore go into an engine only behind what ends by itself, and are parked until then.
+    pub fn may_follow(&self, tail: &Frontier) -> bool {
+        match self {
+            Self::Copy { .. } => tail.ends_unaided(),
+            Self::Wait(_) => false,
+            _ => tail.is_submitted(),
+        }
+    }
 }
 
-/// Starts copies that begin when everything in `waits_for` is over, and end `completion`.
+/// Starts copies that begin when everything in `waits_for` is over, which it will be unaided, and end `completion`.
 pub(super) fn start_copies(
     spans: &[Span],
     dst: &Agent,
@@ -51,6 +63,7 @@ pub(super) fn start_copies(
     completion: &Arc<Completion>,
 ) -> Result<()> {
     let signals = waits_for.signals();
+    completion.set_unaided();
     for (index, span) in spans.iter().enumerate() {
         // SAFETY: the promise of `Stream::copy`'s callers; signals live as long as their completions.
         let started = unsafe {

@@ -26,6 +26,8 @@ pub struct Completion {
     ring: AtomicU64,
     /// It is on its way: only the device's own progress ends it.
     submitted: AtomicBool,
+    /// A copy on its way that waits for nothing but such copies: no kernel, no host function, no value in memory holds it up.
+    unaided: AtomicBool,
 }
 
 impl Completion {
@@ -51,6 +53,7 @@ impl Completion {
             signal: Signal::new(parts as i64)?,
             ring: AtomicU64::new(0),
             submitted: AtomicBool::new(submitted),
+            unaided: AtomicBool::new(false),
         }))
     }
 
@@ -77,6 +80,16 @@ impl Completion {
     /// The operation is on its way, or over.
     pub fn is_submitted(&self) -> bool {
         self.submitted.load(Ordering::Acquire) || self.is_done()
+    }
+
+    /// A copy whose dependencies all end unaided is on its way.
+    pub fn set_unaided(&self) {
+        self.unaided.store(true, Ordering::Release);
+    }
+
+    /// It has ended, or will without anybody's help: what waits for it in a copy engine keeps nobody from anything.
+    pub fn ends_unaided(&self) -> bool {
+        self.unaided.load(Ordering::Acquire) || self.is_done()
     }
 
     /// The operation has ended.
@@ -221,6 +234,11 @@ impl Frontier {
     /// Everything before this point is on its way, or over.
     pub fn is_submitted(&self) -> bool {
         self.iter().all(|c| c.is_submitted())
+    }
+
+    /// Everything before this point has ended, or will without anybody's help.
+    pub fn ends_unaided(&self) -> bool {
+        self.iter().all(|c| c.ends_unaided())
     }
 
     /// Forgets what has ended.

@@ -5,13 +5,15 @@
 //! stream adds. An operation takes the tail as its dependencies and becomes the new tail.
 //!
 //! ```text
-//! kernel on ring 3   copy engine        host worker         kernel on ring 3
-//!   [A]  ──signal──>  [copy waits A] ─>  [call waits copy] ─> [barrier: call][B]
+//! kernel on ring 3   copy engine            host worker         kernel on ring 3
+//!   [A]  ──proxy──>  [copy] ──signal──>  [call waits copy] ─> [barrier: call][B]
 //! ```
 //!
-//! Between operations of one ring the barrier bit keeps the order and nobody waits; between engines a signal does.
+//! Between operations of one ring the barrier bit keeps the order and nobody waits; between engines a signal does. Copy engines are shared
+//! by all streams, so nothing enters them that must wait for a kernel or a host function ([`Command::may_follow`]).
 //! [`Stream::enqueue`] is the one door that all operations pass. An operation that may not be submitted yet, because
-//! something before it waits for a value in memory, is parked; [`super::proxy`] submits it later.
+//! something before it waits for a value in memory, or because it is a copy behind work that may never end by itself, is parked;
+//! [`super::proxy`] submits it later.
 
 mod branch;
 
@@ -356,7 +358,7 @@ impl Stream {
         capture::refuse(self)?;
         let _turn = self.turn();
         let (time, tail, mut ring, parked) = self.look();
-        if parked || !tail.is_submitted() {
+        if parked || !command.may_follow(&tail) {
             return self.park(time, command, tail, resources);
         }
         let completion = Completion::new(command.parts())?;
@@ -461,7 +463,7 @@ impl Stream {
                 Command::Wait(condition) => {
                     parked.waits_for.is_done() && questions.is_met(&parked.completion, condition)
                 }
-                _ => parked.waits_for.is_submitted(),
+                command => command.may_follow(&parked.waits_for),
             };
             if !goes_on {
                 let mut state = self.state();
