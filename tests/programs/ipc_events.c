@@ -48,13 +48,25 @@ static void die_early(void) {
 }
 
 static void survive(void) {
-    CUevent done, pending;
+    CUevent done, pending, after;
+    CUstream behind, follower;
+    CUdeviceptr mark;
     use_device();
+    OK(cuMemAlloc(&mark, 12));
+    OK(cuMemsetD32(mark, 0, 3));
+    OK(cuStreamCreate(&behind, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&follower, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&after, CU_EVENT_DISABLE_TIMING));
     barrier();
     OK(cuIpcOpenEventHandle(&done, shared()->event[0]));
     OK(cuIpcOpenEventHandle(&pending, shared()->doomed));
     OK(cuEventQuery(done));
     GIVES(CUDA_ERROR_NOT_READY, cuEventQuery(pending));
+    OK(cuStreamWaitEvent(behind, pending, 0));
+    OK(cuMemsetD32Async(mark, 1, 1, behind));
+    OK(cuEventRecord(after, behind));
+    OK(cuStreamWaitEvent(follower, after, 0));
+    OK(cuMemsetD32Async(mark + 4, 1, 1, follower));
     barrier();
     while (kill(shared()->exporter, 0) == 0 && !world->board[sizeof world->board - 1]) usleep(1000);
     /* What was passed stays passed; what was on its way never ends, and waiting for it says so. */
@@ -62,9 +74,20 @@ static void survive(void) {
     OK(cuEventSynchronize(done));
     CUresult waited = cuEventSynchronize(pending);
     if (waited == CUDA_SUCCESS) DIE("an event of a dead process is said to have been passed");
-    /* The process itself is well. */
+    /* The process itself is well, but for what stands behind the lost record (all as recorded: oracle/life.cc). */
     CUstream stream;
     OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemsetD32Async(mark + 8, 7, 1, stream));
+    OK(cuStreamSynchronize(stream));
+    usleep(2500000);
+    GIVES(CUDA_ERROR_NOT_READY, cuStreamQuery(behind));
+    GIVES(CUDA_ERROR_NOT_READY, cuStreamQuery(follower));
+    GIVES(CUDA_ERROR_NOT_READY, cuEventQuery(after));
+    uint32_t marks[3];
+    OK(cuMemcpyDtoHAsync(marks, mark, 12, stream));
+    EXPECT(marks[0], 0);
+    EXPECT(marks[1], 0);
+    EXPECT(marks[2], 7);
     OK(cuStreamWaitEvent(stream, done, 0));
     OK(cuEventRecord(done, stream));
     OK(cuStreamSynchronize(stream));

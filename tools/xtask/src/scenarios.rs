@@ -130,6 +130,8 @@ fn build(name: &str) -> Result<PathBuf> {
     command.args(["-O2", "-Wall", "-Wextra", "-Werror", "-I"]);
     command.arg(setup::nvcc()?.join("include")).arg(&source);
     command
+        // Programs that open the libraries by name are not linked to them.
+        .arg("-Wl,--as-needed")
         .args(["libcudart.so.12", "libcuda.so.1"].map(|library| bench::release().join(library)))
         .arg("-lpthread");
     programs::compile(name, &source, command)
@@ -153,10 +155,16 @@ pub fn cases() -> Vec<Scenario> {
         halo("--ranks 4 --dimensions 4 --iterations 40 --put kernel")
             .gpus(4)
             .gfx942(),
-        halo("--ranks 8 --iterations 1000 --words 1024 --rounds 1"),
+        // As many waiting streams as QUDA has: 8 directions x 2 buffers in each process.
+        halo("--ranks 8 --iterations 1000 --dimensions 4 --words 1024 --rounds 1 --seconds 1100").limit(1200),
+        halo("--ranks 2 --iterations 300").with(&["VGPU_COHERENCE=hostile"]),
+        halo("--ranks 4 --dimensions 4 --iterations 40")
+            .with(&["VGPU_COHERENCE=hostile"])
+            .over(Rocr::V523)
+            .small_bar(),
         halo("--ranks 4 --gate event"),
         halo("--ranks 2 --gate event").small_bar().over(Rocr::V523),
-        Scenario::new("ipc_events", ""),
+        Scenario::new("ipc_events", "").says(&["an event of a process that has ended", "will wait for ever"]),
         Scenario::new("ipc_events", "").gpus(1).small_bar().over(Rocr::V523),
         Scenario::new("hostile_handles", ""),
         Scenario::new("hostile_handles", "--turns 100").over(Rocr::V523).gpus(1),
@@ -169,6 +177,12 @@ pub fn cases() -> Vec<Scenario> {
         streams(),
         streams().small_bar(),
         streams().with(&["REGAUGE_QUEUES=1"]).over(Rocr::V523),
+        Scenario::new("unloaded", ""),
+        Scenario::new("unloaded", "").over(Rocr::V523).small_bar(),
+        Scenario::new("visibility", ""),
+        Scenario::new("visibility", "").over(Rocr::V523),
+        Scenario::new("visibility", "").gpus(8),
+        Scenario::new("visibility", "").gpus(8).over(Rocr::V523).small_bar(),
         // Other programs at each length of time; a failure names its seed.
         property("--seconds 3 --seed 1"),
         property("--seconds 3 --seed 100").small_bar(),
@@ -183,8 +197,19 @@ pub fn cases() -> Vec<Scenario> {
             .small_bar(),
         fault("trap").says(&["the kernel trap_here was running"]),
         fault("assert").says(&["the kernel fail_assertion was running", "Assertion `oops` failed"]),
+        fault("unmapped").says(&["0x600dead000"]).over(Rocr::V523),
+        fault("freed").says(&["GPU memory fault at 0x"]).over(Rocr::V523),
+        fault("trap")
+            .says(&["the kernel trap_here was running"])
+            .over(Rocr::V523),
+        fault("assert")
+            .says(&["Assertion `oops` failed"])
+            .over(Rocr::V523)
+            .small_bar(),
+        fault("shared").says(&["overflow_shared"]),
         fault("shared").says(&["overflow_shared"]).over(Rocr::V523),
         fault("misaligned"),
+        fault("misaligned").over(Rocr::V523),
         fault("endless"),
         fault("endless").over(Rocr::V523).small_bar(),
     ]
@@ -228,6 +253,7 @@ pub fn soak() -> Vec<Scenario> {
     let halo = |arguments| Scenario::new("gated_halo", arguments).limit(3600);
     vec![
         halo("--ranks 2 --iterations 100000 --words 1024 --rounds 1 --seconds 3500"),
+        halo("--ranks 2 --iterations 100000 --words 1024 --rounds 1 --seconds 3500").with(&["VGPU_COHERENCE=hostile"]),
         halo("--ranks 2 --iterations 100000 --words 1024 --rounds 1 --seconds 3500 --put kernel").gpus(1),
         halo("--ranks 2 --iterations 20000 --words 1024 --seconds 3500 --gate event"),
         halo("--ranks 8 --iterations 5000 --dimensions 4 --words 1024 --seconds 3500").gpus(4),

@@ -266,10 +266,11 @@ pub fn end(stream: &Stream) -> Result<Arc<Graph>> {
         sequence.invalidate();
         return Err(Error::STREAM_CAPTURE_UNMATCHED);
     }
-    let result = if sequence.mode != CUstreamCaptureMode::RELAXED && sequence.thread != std::thread::current().id() {
-        Err(Error::STREAM_CAPTURE_WRONG_THREAD)
-    } else if !sequence.is_valid() {
+    let result = if !sequence.is_valid() {
+        // Recorded: it comes before the wrong thread.
         Err(Error::STREAM_CAPTURE_INVALIDATED)
+    } else if sequence.mode != CUstreamCaptureMode::RELAXED && sequence.thread != std::thread::current().id() {
+        Err(Error::STREAM_CAPTURE_WRONG_THREAD)
     } else if !sequence.is_joined() {
         Err(Error::STREAM_CAPTURE_UNJOINED)
     } else {

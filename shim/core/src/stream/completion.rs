@@ -300,6 +300,11 @@ impl Pending {
         self.completion.is_submitted()
     }
 
+    /// It ends with `completion`.
+    pub fn ends_with(&self, completion: &Arc<Completion>) -> bool {
+        Arc::ptr_eq(&self.completion, completion)
+    }
+
     /// What it holds.
     pub fn resources(&self) -> &[Resource] {
         &self.resources

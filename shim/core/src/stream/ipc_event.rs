@@ -402,8 +402,9 @@ impl Slot {
         self.page.word(self.index, EXPORTERS + (record % WORDS) as usize * 8)
     }
 
-    /// A record that will never be passed, because the process that made it has ended.
-    fn is_lost(&self, record: u64) -> bool {
+    /// A record that will never be passed, because the process that made it has ended. Recorded: real CUDA leaves who waits for it
+    /// waiting, and nothing else of the survivor is touched.
+    pub(super) fn is_lost(&self, record: u64) -> bool {
         let lost = self.exporters(record).load(Ordering::Acquire) == record && self.page.is_orphan();
         // Passed just before the end.
         lost && !self.is_passed(record)

@@ -240,6 +240,11 @@ impl Condition {
         }
     }
 
+    /// What memory is compared with.
+    pub(super) fn value(&self) -> u64 {
+        self.value
+    }
+
     /// Whether it holds now; `None` where only the device can look at the memory.
     pub fn is_met(&self) -> Option<bool> {
         self.target.load().map(|memory| self.is_met_by(memory))

@@ -10,6 +10,9 @@
 //! stream B              kernel ── wait for the event ─ copy    ring: kernel      parked: copy
 //! ```
 //!
+//! Copies behind kernels and host functions are parked as well, until those have ended: a copy engine serves all streams, and what waits
+//! in it for a kernel that spins would keep from it what ends the spinning.
+//!
 //! The proxy reads host memory, and device memory where the card's BAR lets it. Elsewhere a copy engine brings the pages in
 //! question, all of a device at once.
 
@@ -31,6 +34,9 @@ const PAGE: u64 = 4096;
 
 /// Nothing has gone on for so long: the log says what is waited for.
 const LONG: Duration = Duration::from_secs(10);
+
+/// How often to look whether something is waited for that will never come.
+const LOST: Duration = Duration::from_secs(1);
 
 struct Arrivals {
     streams: Vec<Arc<Stream>>,
@@ -66,6 +72,8 @@ fn run() {
     let mut questions = Questions::default();
     let mut idle_since = Instant::now();
     let mut reported = false;
+    let mut looked = Instant::now();
+    let mut lost = HashSet::new();
     loop {
         {
             let mut arrivals = ARRIVALS.lock().unwrap_or_else(|e| e.into_inner());
@@ -92,6 +100,14 @@ fn run() {
         } {
             idle_since = Instant::now();
             reported = false;
+        }
+        if idle_since.elapsed() > LOST && looked.elapsed() > LOST {
+            looked = Instant::now();
+            for stream in &watched {
+                if let Some(text) = stream.describe_lost().filter(|_| lost.insert(stream.id())) {
+                    log::error!("{text}");
+                }
+            }
         }
         if !reported && idle_since.elapsed() > LONG {
             reported = true;

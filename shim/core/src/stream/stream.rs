@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use super::command::Command;
 use super::completion::{Completion, Frontier, Mark, Marks, Pending, Resource};
+use super::ipc_event::Slot;
 use super::memop::{Condition, Target};
 use super::proxy::{self, Questions};
 use super::ring::Ring;
@@ -483,6 +484,7 @@ impl Stream {
         let what = match &first.command {
             Command::Wait(_) if !first.waits_for.is_done() => "a wait, behind work that has not ended".to_owned(),
             Command::Wait(condition) => condition.to_string(),
+            Command::Copy { .. } => "a copy, behind work that has not ended".to_owned(),
             _ => "work that other streams hold up".to_owned(),
         };
         Some(format!(
@@ -490,6 +492,26 @@ impl Stream {
             self.id,
             state.parked.len()
         ))
+    }
+
+    /// What the stream waits for, when that will never come: the record of an event by a process that has ended.
+    pub(super) fn describe_lost(&self) -> Option<String> {
+        let state = self.state();
+        let first = state.parked.front()?;
+        let Command::Wait(condition) = &first.command else {
+            return None;
+        };
+        let (_, operation) = state.pending.iter().find(|(_, p)| p.ends_with(&first.completion))?;
+        let slot = |resource: &Resource| resource.downcast_ref::<Arc<Slot>>().cloned();
+        let slot = operation.resources().iter().find_map(slot)?;
+        slot.is_lost(condition.value()).then(|| {
+            format!(
+                "stream {} waits for an event of a process that has ended before its GPU had passed it, and will wait for ever; {} \
+                 operations stand behind it",
+                self.id,
+                state.parked.len() - 1
+            )
+        })
     }
 
     /// Ends a wait, or submits what stood behind one.
