@@ -1,4 +1,4 @@
-// Area 14: who outlives whom. What a process sees of one that died with an event or a value owed; calls while a stream waits
+// Area 16: who outlives whom. What a process sees of one that died with an event or a value owed; calls while a stream waits
 // for a value; threads that end with work, with a capture and with an error of their own; signals in the middle of a wait;
 // children made beside a running stream.
 // Nothing here is timed finer than 250 ms. Every group is a process of its own (oracle.h), made before CUDA is used.
