@@ -163,6 +163,89 @@ CASE(ordered_allocation) {
   OK(cudaStreamDestroy(stream));
 }
 
+extern "C" {
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
+}
+
+// A stream that waits for a word of pinned memory, with a kernel behind that adds to data.
+struct HeldStream {
+  cudaStream_t stream;
+  int* flag;
+  Device<int> data;
+  HeldStream() : data(std::vector<int>(64, 1)) {
+    OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    OK(cudaMallocHost((void**)&flag, sizeof(int)));
+    *flag = 0;
+    EXPECT(cuStreamWaitValue32(stream, (CUdeviceptr)flag, 1, CU_STREAM_WAIT_VALUE_EQ) == CUDA_SUCCESS);
+    add_kernel<<<1, 64, 0, stream>>>(data.data, 64, 4);
+  }
+  bool is_held() { return cudaStreamQuery(stream) == cudaErrorNotReady; }
+  ~HeldStream() {
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    OK(cudaStreamSynchronize(stream));
+    all_are(data.host(), 5);
+    OK(cudaStreamDestroy(stream));
+    OK(cudaFreeHost(flag));
+  }
+};
+
+// Programs call them whether a profiler is there or not: they succeed, wait for nothing and change nothing.
+CASE(profiler_hooks) {
+  Device<int> data(std::vector<int>(64, 0));  // outlives the stream: cudaFree would wait for it
+  HeldStream held;
+  for (int i = 0; i < 3; i++) {
+    OK(cudaProfilerStart());
+    OK(cudaProfilerStart());
+    EXPECT(cuProfilerStart() == CUDA_SUCCESS);
+    add_kernel<<<1, 64>>>(data.data, 64, 2);
+    OK(cudaProfilerStop());
+    EXPECT(cuProfilerStop() == CUDA_SUCCESS);
+    OK(cudaProfilerStop());
+    all_are(data.host(), 2 * (i + 1));
+    OK(cudaGetLastError());
+  }
+  EXPECT(held.is_held());
+}
+
+// What makes and loads things does not wait for a stream that the same thread will release only later.
+CASE(loading_beside_a_stream_that_waits) {
+  static const char ptx[] =
+      ".version 7.0\n.target sm_70\n.address_size 64\n"
+      ".visible .entry triple(.param .u64 to) { .reg .u64 %a; .reg .u32 %v; .reg .u32 %i; .reg .u64 %o;\n"
+      " ld.param.u64 %a, [to]; mov.u32 %i, %tid.x; mul.wide.u32 %o, %i, 4; add.u64 %a, %a, %o;\n"
+      " ld.global.u32 %v, [%a]; mul.lo.u32 %v, %v, 3; st.global.u32 [%a], %v; ret; }\n";
+  HeldStream held;
+  CUmodule module;
+  CUfunction function;
+  EXPECT(cuModuleLoadData(&module, ptx) == CUDA_SUCCESS);
+  EXPECT(cuModuleGetFunction(&function, module, "triple") == CUDA_SUCCESS);
+  cudaStream_t stream;
+  OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  int* data;
+  std::vector<int> values(64);
+  for (int i = 0; i < 64; i++) values[i] = i;
+  OK(cudaMalloc((void**)&data, 256));
+  OK(cudaMemcpyAsync(data, values.data(), 256, cudaMemcpyHostToDevice, stream));
+  void* arguments[] = {&data};
+  EXPECT(cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, stream, arguments, nullptr) == CUDA_SUCCESS);
+  OK(cudaMemcpyAsync(values.data(), data, 256, cudaMemcpyDeviceToHost, stream));
+  OK(cudaStreamSynchronize(stream));
+  for (int i = 0; i < 64; i++)
+    if (values[i] != 3 * i) fail("element %d is %d", i, values[i]);
+  CUcontext context, current;
+  EXPECT(cuCtxGetCurrent(&current) == CUDA_SUCCESS);
+  EXPECT(cuCtxCreate(&context, 0, 0) == CUDA_SUCCESS);
+  EXPECT(cuCtxSynchronize() == CUDA_SUCCESS);
+  EXPECT(cuCtxDestroy(context) == CUDA_SUCCESS);
+  EXPECT(cuCtxSetCurrent(current) == CUDA_SUCCESS);
+  OK(cudaDeviceSetLimit(cudaLimitStackSize, 4096));
+  OK(cudaStreamDestroy(stream));
+  EXPECT(held.is_held());
+}
+
 static void* launches(void* argument) {
   long id = (long)argument;
   int gpus = 1;
