@@ -201,6 +201,8 @@ pub enum TranslateError {
         line: u32,
         /// What is wrong.
         message: String,
+        /// What else is, as lines and messages in the order of NVIDIA's assembler.
+        more: Vec<(u32, String)>,
     },
     /// A PTX instruction, directive or state that parses but is not translated yet; named, with its line.
     Unsupported {
@@ -228,6 +230,17 @@ pub enum TranslateError {
     BadCodeObject(String),
 }
 
+impl TranslateError {
+    /// PTX with one thing wrong in it.
+    pub fn invalid(line: u32, message: impl Into<String>) -> Self {
+        Self::InvalidPtx {
+            line,
+            message: message.into(),
+            more: Vec::new(),
+        }
+    }
+}
+
 impl core::fmt::Display for TranslateError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
@@ -235,7 +248,7 @@ impl core::fmt::Display for TranslateError {
             Self::UnsupportedVersion { line, major, minor } => {
                 write!(f, "PTX line {line}: unsupported .version {major}.{minor}")
             }
-            Self::InvalidPtx { line, message } => write!(f, "invalid PTX, line {line}: {message}"),
+            Self::InvalidPtx { line, message, .. } => write!(f, "invalid PTX, line {line}: {message}"),
             Self::Unsupported { line, construct } => write!(f, "PTX line {line}: {construct} is not supported yet"),
             Self::NoSuchEntry(name) => write!(f, "the module has no entry named {name}"),
             Self::BlockTooLarge { max_threads } => {

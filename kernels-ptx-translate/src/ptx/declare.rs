@@ -102,7 +102,7 @@ impl<'a> Parser<'a> {
         self.expect("(")?;
         loop {
             let Token::Dot(word) = self.token else {
-                return self.unexpected("an attribute");
+                return self.unexpected();
             };
             self.bump()?;
             managed |= word == "managed";
@@ -125,7 +125,7 @@ impl<'a> Parser<'a> {
     pub(super) fn declarator(&mut self, q: &Qualifiers) -> Result<Declarator<'a>, TranslateError> {
         let line = self.line;
         let Some(ty) = q.ty else {
-            return self.unexpected("a type");
+            return self.unexpected();
         };
         let vector = q.vector.unwrap_or(1);
         // A vector is aligned as a whole (PTX ISA, "Alignment").
@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
     pub(super) fn registers(&mut self) -> Result<(), TranslateError> {
         let q = self.qualifiers()?;
         let Some(ty) = q.ty else {
-            return self.unexpected("a type");
+            return self.unexpected();
         };
         loop {
             let line = self.line;
@@ -180,7 +180,7 @@ impl<'a> Parser<'a> {
                 let count = self.range_count()?;
                 self.names.declare_range(name, declaration, count);
             } else if self.names.here(name).is_some() {
-                return invalid(line, format!("duplicate definition of '{}'", head(name)));
+                return invalid(line, format!("duplicate definition of variable '{}'", head(name)));
             } else {
                 self.names.declare(name, Entity::Register(declaration, 0));
             }
@@ -203,7 +203,7 @@ impl<'a> Parser<'a> {
     /// `10>`: a full expression would take the bracket for "greater than".
     fn range_count(&mut self) -> Result<u64, TranslateError> {
         let Token::Int(count, _) = self.token else {
-            return self.unexpected("a number of registers");
+            return self.unexpected();
         };
         self.bump()?;
         self.expect(">")?;
@@ -218,7 +218,7 @@ impl<'a> Parser<'a> {
         owner: Option<FuncId>,
     ) -> Result<(), TranslateError> {
         let Some(space) = state_space(space) else {
-            return self.unexpected("a state space");
+            return self.unexpected();
         };
         // `.const[3]`: the banks of PTX 1 are one memory today.
         if space == StateSpace::Const && self.accept("[")? {

@@ -87,6 +87,7 @@ impl<'a> Parser<'a> {
         }
         if has_body {
             self.statements(id)?;
+            self.report_unknown()?;
             let body = std::mem::take(&mut self.body).finish();
             self.module.functions[id.0 as usize].body = Some(body);
         }
@@ -96,7 +97,7 @@ impl<'a> Parser<'a> {
 
     /// PTX ISA: 4352 bytes of kernel parameters, 32764 since 8.1.
     fn check_kernel_parameters(
-        &self,
+        &mut self,
         line: u32,
         name: &str,
         params: &[ParameterText<'_>],
@@ -109,9 +110,18 @@ impl<'a> Parser<'a> {
         let size = parameter_bytes(params);
         if size > limit {
             let name = head(name);
-            let message =
-                format!("entry function '{name}' uses too much parameter space ({size:#x} bytes, {limit:#x} max)");
-            return invalid(line, message);
+            self.fault(
+                line,
+                format!("entry function '{name}' uses too much parameter space ({size:#x} bytes, {limit:#x} max)."),
+            )?;
+            if limit < limits::KERNEL_PARAMS {
+                self.fault(
+                    line,
+                    format!(
+                        "feature 'Kernel parameter size larger than {limit} bytes' requires PTX ISA .version 8.1 or later"
+                    ),
+                )?;
+            }
         }
         match params.iter().find(|p| p.is_register) {
             Some(p) => invalid(p.declarator.line, "a parameter of an .entry must be in .param space"),
@@ -134,7 +144,7 @@ impl<'a> Parser<'a> {
             let is_register = match self.token {
                 Token::Dot("param") => false,
                 Token::Dot("reg") => true,
-                _ => return self.unexpected("'.param' or '.reg'"),
+                _ => return self.unexpected(),
             };
             self.bump()?;
             let qualifiers = self.qualifiers()?;

@@ -77,12 +77,14 @@ impl DataBlock {
             block.size = offset
                 .checked_add(variable.size)
                 .filter(|&end| end <= MAX_DATA_SIZE)
-                .ok_or_else(|| TranslateError::InvalidPtx {
-                    line: variable.line,
-                    message: format!(
-                        "the module's variables exceed {MAX_DATA_SIZE} bytes at {}",
-                        variable.name
-                    ),
+                .ok_or_else(|| {
+                    TranslateError::invalid(
+                        variable.line,
+                        format!(
+                            "the module's variables exceed {MAX_DATA_SIZE} bytes at {}",
+                            variable.name
+                        ),
+                    )
                 })?;
             block.align = block.align.max(u64::from(variable.align));
             block.offsets.insert(VarId(index as u32), offset);
@@ -114,14 +116,14 @@ impl DataBlock {
                 continue;
             }
             if offset + written > limits::INITIALISED {
-                return Err(TranslateError::InvalidPtx {
-                    line: variable.line,
-                    message: format!(
+                return Err(TranslateError::invalid(
+                    variable.line,
+                    format!(
                         "initialised variables exceed {} bytes at {}",
                         limits::INITIALISED,
                         head(variable.name)
                     ),
-                });
+                ));
             }
             data.resize((offset + written).max(data.len() as u64) as usize, 0);
             let explicit = init.bytes.len().min(written as usize);
@@ -328,10 +330,7 @@ impl SharedBlock {
             end = offset.saturating_add(variable.size);
             if end > u64::from(u32::MAX) {
                 let message = format!("static shared memory exceeds 4 GiB at {}", variable.name);
-                return Err(TranslateError::InvalidPtx {
-                    line: variable.line,
-                    message,
-                });
+                return Err(TranslateError::invalid(variable.line, message));
             }
             block.offsets.push((id, offset as u32));
         }
@@ -365,17 +364,14 @@ pub fn inspect(module: &Module<'_>) -> Result<ModuleInfo, TranslateError> {
             .find(|f| f.body.is_none() && f.alias.is_none() && !PROVIDED_FUNCTIONS.contains(&f.name));
         if let Some(f) = undefined {
             let message = format!("unresolved extern function '{}'", head(f.name));
-            return Err(TranslateError::InvalidPtx { line: f.line, message });
+            return Err(TranslateError::invalid(f.line, message));
         }
         let shared = SharedBlock::of(module, &reachable)?;
         if shared.size > MAX_SHARED {
             let (name, size) = (head(function.name), shared.size);
             let message =
                 format!("entry function '{name}' uses too much shared data ({size:#x} bytes, {MAX_SHARED:#x} max)");
-            return Err(TranslateError::InvalidPtx {
-                line: function.line,
-                message,
-            });
+            return Err(TranslateError::invalid(function.line, message));
         }
         let local = reachable.variables.iter().map(|&id| module.variable(id));
         let local = local

@@ -51,10 +51,7 @@ pub fn head(name: &str) -> &str {
 
 /// An error at a line.
 pub fn invalid<T>(line: u32, message: impl Into<String>) -> Result<T, TranslateError> {
-    Err(TranslateError::InvalidPtx {
-        line,
-        message: message.into(),
-    })
+    Err(TranslateError::invalid(line, message))
 }
 
 /// The tokenizer.

@@ -19,6 +19,8 @@ pub const INITIALISED: u64 = 256 << 20;
 pub const LIST: usize = 4096;
 /// Parameter block of a kernel, PTX ISA 8.1 and later (before: 4352).
 pub const KERNEL_PARAMS: u64 = 32764;
+/// Mistakes that are told of one module.
+pub const FAULTS: usize = 64;
 /// Parameters of a function, in bytes.
 pub const FUNCTION_PARAMS: u64 = 16 << 20;
 /// Newest major `.version` accepted.

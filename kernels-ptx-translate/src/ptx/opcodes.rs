@@ -187,6 +187,42 @@ pub fn is_opcode(word: &str) -> bool {
     OPCODES.binary_search(&word).is_ok()
 }
 
+/// What an instruction needs of the module that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// This `.version` or a later one.
+    Version(u32, u32),
+    /// This number of a `.target` or a higher one.
+    Target(u32),
+    /// The same, in other words.
+    Feature(u32),
+}
+use Requirement::{Feature, Target, Version};
+
+/// Instructions that came late, with what NVIDIA's assembler (CUDA 13) refuses them for, in its order and wording. Those of which
+/// every form needs the same.
+const REQUIREMENTS: &[(&str, &[Requirement])] = &[
+    ("activemask", &[Version(6, 2)]),
+    ("bmsk", &[Target(70), Version(7, 6)]),
+    ("discard", &[Feature(80), Version(7, 4)]),
+    ("dp4a", &[Target(61)]),
+    ("elect", &[Version(8, 0), Feature(90)]),
+    ("getctarank", &[Feature(90), Version(7, 8)]),
+    ("mapa", &[Feature(90), Version(7, 8)]),
+    ("match", &[Target(70)]),
+    ("movmatrix", &[Feature(75), Version(7, 8)]),
+    ("nanosleep", &[Target(70), Version(6, 2)]),
+    ("redux", &[Feature(80), Version(7, 0)]),
+    ("stmatrix", &[Feature(90), Version(7, 8)]),
+    ("szext", &[Target(70), Version(7, 6)]),
+];
+
+/// What an instruction needs, where it is not as old as all PTX.
+pub fn requirements(opcode: &str) -> &'static [Requirement] {
+    let found = REQUIREMENTS.binary_search_by_key(&opcode, |row| row.0);
+    found.map_or(&[], |at| REQUIREMENTS[at].1)
+}
+
 /// Whether `name` (with its `%`) is a special register.
 pub fn is_special(name: &str) -> bool {
     let Some(name) = name.strip_prefix('%').filter(|n| n.len() < 40) else {
@@ -209,6 +245,9 @@ mod tests {
     #[test]
     fn tables_are_sorted_and_found() {
         assert!(OPCODES.is_sorted() && SPECIAL.is_sorted());
+        assert!(REQUIREMENTS.is_sorted_by_key(|row| row.0) && REQUIREMENTS.iter().all(|row| is_opcode(row.0)));
+        assert_eq!(requirements("elect"), [Version(8, 0), Feature(90)]);
+        assert!(requirements("add").is_empty());
         assert!(is_opcode("lop3") && !is_opcode("frobnicate"));
         for name in [
             "%tid",

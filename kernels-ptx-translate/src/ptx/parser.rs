@@ -31,6 +31,12 @@ pub struct Parser<'a> {
     pub(super) initialised: u64,
     /// Register declarations so far.
     pub(super) declarations: u32,
+    /// What was found wrong so far.
+    pub(super) faults: Vec<(u32, String)>,
+    /// Names in the current function that nothing declares.
+    pub(super) unknown: Vec<(u32, &'a str)>,
+    /// What is wrong with the current instruction for naming such.
+    pub(super) mistake: Option<Mistake<'a>>,
 }
 
 /// Parses a module. The text may end in NULs, as PTX handed to the driver does.
@@ -55,13 +61,33 @@ pub fn parse(text: &str) -> Result<Module<'_>, TranslateError> {
         pending: Vec::new(),
         initialised: 0,
         declarations: 0,
+        faults: Vec::new(),
+        unknown: Vec::new(),
+        mistake: None,
     };
     // Anything that does not start as PTX must is not PTX at all: the driver API tells the two apart.
     if parser.bump().is_err() || parser.token != Token::Dot("version") {
         return Err(TranslateError::NotPtx);
     }
-    parser.module()?;
-    Ok(parser.module)
+    match parser.module() {
+        // What was noted before comes before what the text ends with.
+        Err(TranslateError::InvalidPtx { line, message, more }) => {
+            parser.faults.push((line, message));
+            parser.faults.extend(more);
+            parser.refuse_faults().map(|()| parser.module)
+        }
+        other => other.map(|()| parser.module),
+    }
+}
+
+/// What an instruction that names something unknown is refused for.
+pub(super) enum Mistake<'a> {
+    /// An operand.
+    Operand,
+    /// The base of an address.
+    Address,
+    /// What it calls.
+    Callee(&'a str),
 }
 
 impl<'a> Parser<'a> {
@@ -82,11 +108,7 @@ impl<'a> Parser<'a> {
 
     /// Takes a punctuation mark that must be next.
     pub(super) fn expect(&mut self, punct: &str) -> Result<(), TranslateError> {
-        if self.accept(punct)? {
-            Ok(())
-        } else {
-            self.unexpected(&format!("'{punct}'"))
-        }
+        if self.accept(punct)? { Ok(()) } else { self.unexpected() }
     }
 
     /// Takes a `.word` if it is next.
@@ -105,7 +127,7 @@ impl<'a> Parser<'a> {
                 self.bump()?;
                 Ok(name)
             }
-            _ => self.unexpected("a name"),
+            _ => self.unexpected(),
         }
     }
 
@@ -116,7 +138,7 @@ impl<'a> Parser<'a> {
                 self.bump()?;
                 Ok(text)
             }
-            _ => self.unexpected("a string"),
+            _ => self.unexpected(),
         }
     }
 
@@ -129,12 +151,39 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The error for a token that does not belong here.
-    pub(super) fn unexpected<T>(&self, wanted: &str) -> Result<T, TranslateError> {
-        invalid(
-            self.line,
-            format!("syntax error near {}: expected {wanted}", self.token),
-        )
+    /// The error for a token that does not belong here. NVIDIA's assembler stops there, whatever else is wrong (recorded).
+    pub(super) fn unexpected<T>(&self) -> Result<T, TranslateError> {
+        invalid(self.line, format!("parsing error near {}: syntax error", self.token))
+    }
+
+    /// Notes what is wrong where the text can still be followed; the module is refused at its end, with all that was noted.
+    pub(super) fn fault(&mut self, line: u32, message: impl Into<String>) -> Result<(), TranslateError> {
+        if self.faults.len() + 1 < limits::FAULTS {
+            self.faults.push((line, message.into()));
+            Ok(())
+        } else {
+            invalid(line, message)
+        }
+    }
+
+    /// Notes the names that a function uses and nothing declares, behind all else that is wrong with it.
+    pub(super) fn report_unknown(&mut self) -> Result<(), TranslateError> {
+        for (line, name) in std::mem::take(&mut self.unknown) {
+            self.fault(line, format!("unknown symbol '{}'", head(name)))?;
+        }
+        Ok(())
+    }
+
+    fn refuse_faults(&mut self) -> Result<(), TranslateError> {
+        let mut faults = std::mem::take(&mut self.faults).into_iter();
+        match faults.next() {
+            None => Ok(()),
+            Some((line, message)) => Err(TranslateError::InvalidPtx {
+                line,
+                message,
+                more: faults.collect(),
+            }),
+        }
     }
 
     fn module(&mut self) -> Result<(), TranslateError> {
@@ -143,6 +192,7 @@ impl<'a> Parser<'a> {
         while self.token != Token::End {
             self.module_item()?;
         }
+        self.refuse_faults()?;
         // Variables may point to what is declared after them, so their addresses are resolved only now.
         for pending in std::mem::take(&mut self.pending) {
             let target = match self.names.find(pending.name) {
@@ -168,7 +218,7 @@ impl<'a> Parser<'a> {
             _ => None,
         };
         let Some(version @ (major, minor)) = version else {
-            return self.unexpected("a version such as 8.5");
+            return self.unexpected();
         };
         self.bump()?;
         if major > limits::VERSION_MAJOR {
@@ -189,7 +239,7 @@ impl<'a> Parser<'a> {
                 self.lexer.skip_line();
                 return self.bump();
             }
-            _ => return self.unexpected("a directive"),
+            _ => return self.unexpected(),
         };
         self.bump()?;
         match directive {
@@ -235,7 +285,7 @@ impl<'a> Parser<'a> {
         loop {
             let word = self.identifier()?;
             // Any architecture will do: what a kernel needs of it shows in its instructions.
-            if self.module.target.is_empty() && !is_architecture(word) {
+            if self.module.target.is_empty() && architecture(word).is_none() {
                 return invalid(line, format!("unsupported .target '{}'", head(word)));
             }
             self.module.target.push(word);
@@ -281,7 +331,7 @@ impl<'a> Parser<'a> {
     fn location_number(&mut self) -> Result<(), TranslateError> {
         match self.token {
             Token::Int(..) => self.bump(),
-            _ => self.unexpected("a number"),
+            _ => self.unexpected(),
         }
     }
 
@@ -289,7 +339,7 @@ impl<'a> Parser<'a> {
     fn section(&mut self) -> Result<(), TranslateError> {
         match self.token {
             Token::Dot(_) | Token::Ident(_) | Token::Str(_) => self.bump()?,
-            _ => return self.unexpected("a section name"),
+            _ => return self.unexpected(),
         }
         let line = self.line;
         self.expect("{")?;
@@ -340,11 +390,10 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `sm_80`, `sm_90a`, `sm_100f`, `compute_75`.
-fn is_architecture(word: &str) -> bool {
-    let Some(number) = word.strip_prefix("sm_").or(word.strip_prefix("compute_")) else {
-        return false;
-    };
+/// The number in `sm_80`, `sm_90a`, `sm_100f`, `compute_75`.
+pub(super) fn architecture(word: &str) -> Option<u32> {
+    let number = word.strip_prefix("sm_").or(word.strip_prefix("compute_"))?;
     let number = number.strip_suffix(['a', 'f']).unwrap_or(number);
-    (2..=4).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit())
+    let plain = (2..=4).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit());
+    plain.then(|| number.parse().ok()).flatten()
 }

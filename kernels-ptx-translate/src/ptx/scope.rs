@@ -153,7 +153,7 @@ impl<'a> BodyBuilder<'a> {
             // The first one in the text: a hash map's order would change from run to run.
             undefined.sort_by_key(|(_, known)| known.line);
             return match undefined.first() {
-                Some((name, known)) => invalid(known.line, format!("label {} is not defined", head(name))),
+                Some((name, known)) => invalid(known.line, format!("unknown symbol '{}'", head(name))),
                 None => Ok(()),
             };
         };

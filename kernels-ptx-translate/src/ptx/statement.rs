@@ -6,8 +6,9 @@ use super::ast::{
 };
 use super::lexer::{Token, head, invalid};
 use super::limits;
-use super::opcodes::{is_opcode, is_special};
-use super::parser::Parser;
+use super::opcodes::Requirement::{Feature, Target, Version};
+use super::opcodes::{is_opcode, is_special, requirements};
+use super::parser::{Mistake, Parser, architecture};
 use super::scope::{Entity, RegisterDeclaration};
 use crate::protocol::TranslateError;
 
@@ -75,7 +76,7 @@ impl<'a> Parser<'a> {
                     }
                 }
                 Token::End => return invalid(start, "a body is not closed"),
-                _ => return self.unexpected("an instruction"),
+                _ => return self.unexpected(),
             }
         }
     }
@@ -94,7 +95,12 @@ impl<'a> Parser<'a> {
                 Ok(self.body.register(name, declaration, index))
             }
             Some(_) => invalid(line, format!("{} is no predicate", head(name))),
-            None => invalid(line, format!("unknown symbol '{}'", head(name))),
+            None => {
+                self.unknown.push((line, name));
+                self.fault(line, "predicate expression expected")?;
+                // The module is refused, so nobody asks which.
+                Ok(RegId(0))
+            }
         }
     }
 
@@ -147,10 +153,6 @@ impl<'a> Parser<'a> {
 
     /// Modifiers, operands and `;` after an opcode.
     fn instruction(&mut self, line: u32, predicate: Option<Predicate>, opcode: &'a str) -> Result<(), TranslateError> {
-        // Later versions may add instructions: those are reported where they are lowered.
-        if self.module.version <= (9, 0) && !is_opcode(opcode) {
-            return invalid(line, format!("not a name of any known instruction: '{}'", head(opcode)));
-        }
         let mut instruction = Instruction {
             line,
             predicate,
@@ -175,7 +177,48 @@ impl<'a> Parser<'a> {
             _ => instruction.operands = self.operand_list(";")?,
         }
         self.expect(";")?;
+        self.check_instruction(line, opcode)?;
         self.body.body.statements.push(Statement::Instruction(instruction));
+        Ok(())
+    }
+
+    /// Notes what is wrong with an instruction that was read to its end, in the order of NVIDIA's assembler (recorded).
+    fn check_instruction(&mut self, line: u32, opcode: &str) -> Result<(), TranslateError> {
+        let mistake = self.mistake.take();
+        // Later versions may add instructions: those are reported where they are lowered.
+        if self.module.version <= (9, 0) && !is_opcode(opcode) {
+            return self.fault(line, format!("not a name of any known instruction: '{}'", head(opcode)));
+        }
+        match mistake {
+            None => {}
+            Some(Mistake::Operand) => self.fault(line, format!("arguments mismatch for instruction '{opcode}'"))?,
+            Some(Mistake::Address) => self.fault(line, format!("illegal operand type to instruction '{opcode}'"))?,
+            Some(Mistake::Callee(name)) => {
+                self.fault(line, format!("call to '{}' requires call prototype", head(name)))?;
+            }
+        }
+        let target = self.module.target.first().and_then(|word| architecture(word));
+        for requirement in requirements(opcode) {
+            match *requirement {
+                Version(major, minor) if self.module.version < (major, minor) => self.fault(
+                    line,
+                    format!("feature '{opcode}' requires PTX ISA .version {major}.{minor} or later"),
+                )?,
+                Feature(needed) if target < Some(needed) => {
+                    self.fault(
+                        line,
+                        format!("feature '{opcode}' requires .target sm_{needed} or higher"),
+                    )?;
+                }
+                Target(needed) if target < Some(needed) => {
+                    self.fault(
+                        line,
+                        format!("instruction '{opcode}' requires .target sm_{needed} or higher"),
+                    )?;
+                }
+                _ => {}
+            }
+        }
         Ok(())
     }
 
@@ -211,8 +254,11 @@ impl<'a> Parser<'a> {
             self.expect(",")?;
         }
         let line = self.line;
+        let token = self.token;
         let callee = self.operand(0)?;
-        if !matches!(callee, Operand::Symbol(Symbol::Function(_), 0) | Operand::Register(_)) {
+        if let (Operand::Sink, Token::Ident(name)) = (&callee, token) {
+            self.mistake = Some(Mistake::Callee(name));
+        } else if !matches!(callee, Operand::Symbol(Symbol::Function(_), 0) | Operand::Register(_)) {
             return invalid(line, "a call needs a function or a register");
         }
         let mut call = Call {
@@ -292,7 +338,7 @@ impl<'a> Parser<'a> {
                 }
             }
             _ if self.at_constant() => Ok(Operand::Immediate(self.constant()?.immediate())),
-            _ => self.unexpected("an operand"),
+            _ => self.unexpected(),
         }
     }
 
@@ -316,14 +362,18 @@ impl<'a> Parser<'a> {
         Ok(Operand::Pair(Box::new(first), Box::new(second)))
     }
 
-    /// What a name is.
+    /// What a name is. One that nothing declares is noted, and stands for nothing.
     fn resolve(&mut self, name: &'a str, line: u32) -> Result<Operand<'a>, TranslateError> {
         Ok(match self.names.find(name) {
             Some(Entity::Register(declaration, index)) => self.whole_register(name, declaration, index),
             Some(Entity::Variable(id)) => Operand::Symbol(Symbol::Variable(id), 0),
             Some(Entity::Function(id)) => Operand::Symbol(Symbol::Function(id), 0),
             None if is_special(name) => Operand::Special(name, None),
-            None => return invalid(line, format!("unknown symbol '{}'", head(name))),
+            None => {
+                self.unknown.push((line, name));
+                self.mistake.get_or_insert(Mistake::Operand);
+                Operand::Sink
+            }
         })
     }
 
@@ -436,7 +486,7 @@ impl<'a> Parser<'a> {
                 let base = match self.resolve(name, line)? {
                     Operand::Register(register) => {
                         if let Token::Dot(_) = self.token {
-                            return self.unexpected("']'");
+                            return self.unexpected();
                         }
                         AddressBase::Register(register)
                     }
@@ -446,6 +496,10 @@ impl<'a> Parser<'a> {
                     }
                     // `tex.2d ..., [t, coordinates]` with a vector register.
                     vector @ Operand::Vector(_) => return Ok(vector),
+                    Operand::Sink => {
+                        self.mistake = Some(Mistake::Address);
+                        AddressBase::Absolute
+                    }
                     _ => return invalid(line, format!("{} is no base of an address", head(name))),
                 };
                 let index = match base {
@@ -465,7 +519,7 @@ impl<'a> Parser<'a> {
                     offset,
                 }))
             }
-            _ => self.unexpected("an address"),
+            _ => self.unexpected(),
         }
     }
 

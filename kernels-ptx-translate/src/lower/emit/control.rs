@@ -12,10 +12,7 @@ impl<'a> Emit<'_, '_, 'a> {
     pub(super) fn transfer(&mut self, i: &Instruction<'a>, flow: &Flow<'_, 'a>, at: usize, next: &str) -> Result<()> {
         let label = |label| match flow.at_label.get(&label) {
             Some(at) => Ok(format!("b{at}")),
-            None => Err(TranslateError::InvalidPtx {
-                line: i.line,
-                message: "branch to a label of no code".into(),
-            }),
+            None => Err(TranslateError::invalid(i.line, "branch to a label of no code")),
         };
         if i.opcode == "exit" && !self.is_kernel() {
             return Err(TranslateError::Unsupported {
@@ -90,7 +87,7 @@ impl<'a> Emit<'_, '_, 'a> {
         let function = module.function(id);
         if function.returns.len() != call.returns.len() || function.params.len() != call.arguments.len() {
             let message = format!("call of {} with another number of parameters", function.name);
-            return Err(TranslateError::InvalidPtx { line: i.line, message });
+            return Err(TranslateError::invalid(i.line, message));
         }
         let size = |p: &Parameter| match *p {
             Parameter::Variable(id) => (

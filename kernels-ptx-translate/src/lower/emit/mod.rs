@@ -386,9 +386,11 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
 
     /// Operand `at`, or the error that it is missing.
     fn operand<'i>(&self, i: &'i Instruction<'a>, at: usize) -> Result<&'i Operand<'a>> {
-        i.operands.get(at).ok_or_else(|| TranslateError::InvalidPtx {
-            line: i.line,
-            message: format!("{} needs more than {} operands", i.name(), i.operands.len()),
+        i.operands.get(at).ok_or_else(|| {
+            TranslateError::invalid(
+                i.line,
+                format!("{} needs more than {} operands", i.name(), i.operands.len()),
+            )
         })
     }
 

@@ -50,7 +50,7 @@ impl From<TranslateError> for Failure {
                      current version is '9.0'"
                 ),
             ),
-            TranslateError::InvalidPtx { line, message } => {
+            TranslateError::InvalidPtx { line, message, more } => {
                 let text = sentence(&message);
                 // What ptxas says without a line, and what it stops at (recorded).
                 let log = if text.starts_with("Unresolved extern function") {
@@ -58,11 +58,10 @@ impl From<TranslateError> for Failure {
                 } else if text.contains(" uses too much shared data ") {
                     format!("ptxas error   : {text}")
                 } else {
-                    let severity = match text.starts_with("Unsupported .target") || text.starts_with("Parsing error") {
-                        true => "fatal  ",
-                        false => "error  ",
-                    };
-                    format!("ptxas application ptx input, line {line}; {severity} : {text}\n{ABORTED}")
+                    let all = std::iter::once((line, message)).chain(more);
+                    all.map(|(line, message)| diagnostic(line, &message))
+                        .collect::<String>()
+                        + ABORTED
                 };
                 Self::new(Error::INVALID_PTX, log)
             }
@@ -86,6 +85,16 @@ impl From<TranslateError> for Failure {
             }
         }
     }
+}
+
+/// One line of ptxas' log.
+fn diagnostic(line: u32, message: &str) -> String {
+    let text = sentence(message);
+    let severity = match text.starts_with("Unsupported .target") || text.starts_with("Parsing error") {
+        true => "fatal  ",
+        false => "error  ",
+    };
+    format!("ptxas application ptx input, line {line}; {severity} : {text}\n")
 }
 
 /// `text` with a capital letter first, as ptxas begins its messages.
