@@ -339,6 +339,81 @@ CASE(wrong_arguments) {
   GIVES(cudaErrorInvalidValue, cudaFree(data));
 }
 
+#define GIVES_CU(expected, call)                                                                                \
+  do {                                                                                                          \
+    CUresult status_ = (call);                                                                                  \
+    if (status_ != (expected)) fail("line %d: %s: %d, expected %d", __LINE__, #call, status_, (int)(expected)); \
+  } while (0)
+
+// A fat binary with one text in it, as nvcc would wrap it.
+static std::vector<unsigned char> fat_binary(const std::string& ptx) {
+  const uint32_t header = 16, entry = 64;
+  uint64_t payload = (ptx.size() + 8) & ~7ull, size = entry + payload, flags = 0x11;
+  std::vector<unsigned char> bytes(header + size);
+  auto put = [&](size_t at, uint64_t value, size_t width) { memcpy(&bytes[at], &value, width); };
+  put(0, 0xba55ed50u, 4), put(4, 1, 2), put(6, header, 2), put(8, size, 8);
+  put(16, 1, 2), put(18, 0x101, 2), put(20, entry, 4), put(24, payload, 8), put(40, 8, 2), put(42, 7, 2), put(44, 75, 4), put(56, flags, 8);
+  memcpy(&bytes[header + entry], ptx.c_str(), ptx.size());
+  return bytes;
+}
+
+// PTX can be linked in whatever comes with it: text, fat binaries, object files. Machine code cannot.
+CASE(linker_inputs) {
+  OK(cudaFree(0));
+  const std::string head = ".version 7.8\n.target sm_75\n.address_size 64\n";
+  const std::string user = head + ".extern .func (.param .b32 r) plus(.param .b32 x);\n.visible .entry k(.param .u64 p) { .reg .u64 t; .reg .u32 v; "
+                                  ".param .b32 a; .param .b32 b; ld.param.u64 t, [p]; ld.global.u32 v, [t]; st.param.b32 [a], v; call.uni (b), plus, (a); "
+                                  "ld.param.b32 v, [b]; st.global.u32 [t], v; ret; }";
+  const std::string maker = head + ".visible .func (.param .b32 r) plus(.param .b32 x) { .reg .u32 v; ld.param.u32 v, [x]; add.u32 v, v, 22; "
+                                   "st.param.b32 [r], v; ret; }";
+  std::vector<unsigned char> fat = fat_binary(maker);
+  CUlinkState linker;
+  GIVES_CU(CUDA_SUCCESS, cuLinkCreate(0, nullptr, nullptr, &linker));
+  GIVES_CU(CUDA_SUCCESS, cuLinkAddData(linker, CU_JIT_INPUT_PTX, (void*)user.c_str(), user.size(), "user.ptx", 0, nullptr, nullptr));
+  GIVES_CU(CUDA_SUCCESS, cuLinkAddData(linker, CU_JIT_INPUT_FATBINARY, fat.data(), fat.size(), "maker.fatbin", 0, nullptr, nullptr));
+  void* image;
+  size_t size;
+  CUmodule module;
+  CUfunction function;
+  GIVES_CU(CUDA_SUCCESS, cuLinkComplete(linker, &image, &size));
+  GIVES_CU(CUDA_SUCCESS, cuModuleLoadData(&module, image));
+  GIVES_CU(CUDA_SUCCESS, cuLinkDestroy(linker));
+  GIVES_CU(CUDA_SUCCESS, cuModuleGetFunction(&function, module, "k"));
+  Device<int> value(std::vector<int>(1, 20));
+  void* arguments[] = {&value.data};
+  GIVES_CU(CUDA_SUCCESS, cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, arguments, nullptr));
+  all_are(value.host(), 42);
+  GIVES_CU(CUDA_SUCCESS, cuModuleUnload(module));
+
+  // This program is an object file as good as any.
+  GIVES_CU(CUDA_SUCCESS, cuLinkCreate(0, nullptr, nullptr, &linker));
+  GIVES_CU(CUDA_SUCCESS, cuLinkAddFile(linker, CU_JIT_INPUT_OBJECT, "/proc/self/exe", 0, nullptr, nullptr));
+  GIVES_CU(CUDA_SUCCESS, cuLinkComplete(linker, &image, &size));
+  GIVES_CU(CUDA_SUCCESS, cuModuleLoadData(&module, image));
+  GIVES_CU(CUDA_SUCCESS, cuLinkDestroy(linker));
+  GIVES_CU(CUDA_SUCCESS, cuModuleGetFunction(&function, module, "_Z10add_kernelPiii"));
+  int n = 1, more = 8;
+  void* three[] = {&value.data, &n, &more};
+  GIVES_CU(CUDA_SUCCESS, cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, three, nullptr));
+  all_are(value.host(), 50);
+  GIVES_CU(CUDA_SUCCESS, cuModuleUnload(module));
+
+  // The header of a cubin, of a program for another machine, and fat binaries that end too early.
+  unsigned char elf[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
+  elf[18] = 190;
+  GIVES_CU(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&module, elf));
+  GIVES_CU(CUDA_SUCCESS, cuLinkCreate(0, nullptr, nullptr, &linker));
+  GIVES_CU(CUDA_ERROR_NO_BINARY_FOR_GPU, cuLinkAddData(linker, CU_JIT_INPUT_CUBIN, elf, sizeof elf, "a.cubin", 0, nullptr, nullptr));
+  GIVES_CU(CUDA_SUCCESS, cuLinkDestroy(linker));
+  elf[18] = 62;
+  GIVES_CU(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&module, elf));
+  for (size_t length : {size_t(15), size_t(16), size_t(60), fat.size() - 1}) {
+    GIVES_CU(CUDA_SUCCESS, cuLinkCreate(0, nullptr, nullptr, &linker));
+    GIVES_CU(CUDA_ERROR_INVALID_IMAGE, cuLinkAddData(linker, CU_JIT_INPUT_FATBINARY, fat.data(), length, "cut", 0, nullptr, nullptr));
+    GIVES_CU(CUDA_SUCCESS, cuLinkDestroy(linker));
+  }
+}
+
 // Images that no compiler wrote: each gets an error, and what came before still works.
 CASE(malformed_modules) {
   OK(cudaFree(0));

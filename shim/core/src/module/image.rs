@@ -56,12 +56,14 @@ pub unsafe fn ptx_of(image: *const u8) -> Result<Vec<u8>, Failure> {
             ptx_of_containers(&[container])
         }
         // SAFETY: as above.
-        ELF_MAGIC => unsafe { linker::text_of(image) }.ok_or_else(|| {
-            Failure::new(
-                Error::INVALID_KERNEL_IMAGE,
+        ELF_MAGIC => match unsafe { linker::text_of(image) } {
+            linker::Elf::Linked(text) => Ok(text),
+            linker::Elf::MachineCode => Err(Failure::new(
+                Error::NO_KERNEL_IMAGE_FOR_DEVICE,
                 "error   : the image is NVIDIA machine code (a cubin); only PTX can be translated",
-            )
-        }),
+            )),
+            linker::Elf::Foreign => Err(invalid_image("the ELF file is no image of device code")),
+        },
         _ => {
             // SAFETY: not a binary of ours, so text with a NUL at its end.
             let text = unsafe { CStr::from_ptr(image.cast()) }.to_bytes();
@@ -81,6 +83,25 @@ fn check_text(text: &[u8]) -> Result<(), Failure> {
     } else {
         Err(invalid_image("Binary format for key='0', ident='' is not recognized"))
     }
+}
+
+/// The PTX of a container of `bytes`, which need not be all of it.
+///
+/// # Errors
+/// As [`ptx_of`].
+pub fn ptx_of_container(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+    ptx_of_containers(&[bytes])
+}
+
+/// The PTX in a host object file, container by container: code compiled with `-rdc` has one for each source.
+///
+/// # Errors
+/// As [`ptx_of`].
+pub fn ptx_of_object(file: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
+    let sections =
+        cuda_fatbin::elf::sections(file).map_err(|error| invalid_image(&format!("no object file: {error}")))?;
+    let containers = sections.iter().flat_map(cuda_fatbin::elf::Section::containers);
+    containers.map(ptx_of_container).collect()
 }
 
 /// What follows blanks and comments.
@@ -156,9 +177,12 @@ mod tests {
 
     #[test]
     fn machine_code_and_empty_fat_binaries_have_nothing_for_us() {
-        let mut cubin = [0u8; 64];
-        cubin[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
-        assert_eq!(load(&cubin), Err(Error::INVALID_KERNEL_IMAGE));
+        let mut elf = [0u8; 64];
+        elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        assert_eq!(load(&elf), Err(Error::INVALID_KERNEL_IMAGE));
+        let mut cubin = elf;
+        cubin[18] = 190;
+        assert_eq!(load(&cubin), Err(Error::NO_KERNEL_IMAGE_FOR_DEVICE));
         let mut empty = [0u8; 16];
         empty[..4].copy_from_slice(&cuda_fatbin::CONTAINER_MAGIC.to_le_bytes());
         empty[4] = 1;

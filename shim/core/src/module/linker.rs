@@ -82,20 +82,19 @@ impl Linker {
         LINKERS.remove(self.handle);
     }
 
-    /// Adds an input, or what it was refused with.
+    /// Adds the texts of an input, or what it was refused with.
     ///
     /// # Errors
     /// That, and INVALID_VALUE when the linker is complete.
-    pub fn add(&self, name: &str, text: core::result::Result<Vec<u8>, Failure>) -> Result<()> {
+    pub fn add(&self, name: &str, texts: core::result::Result<Vec<Vec<u8>>, Failure>) -> Result<()> {
         let mut state = self.state();
         if state.image.is_some() {
             return Err(Error::INVALID_VALUE);
         }
-        match text {
-            Ok(text) => {
-                state
-                    .inputs
-                    .push((name.to_owned(), String::from_utf8_lossy(&text).into_owned()));
+        match texts {
+            Ok(texts) => {
+                let texts = texts.iter().map(|text| String::from_utf8_lossy(text).into_owned());
+                state.inputs.extend(texts.map(|text| (name.to_owned(), text)));
                 Ok(())
             }
             Err(failure) => {
@@ -139,20 +138,34 @@ fn image(text: &str) -> Box<[u8]> {
     image.into()
 }
 
-/// The text in an image of [`Linker::complete`].
+/// What an ELF file is to a loader of device code.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Elf {
+    /// An image of [`Linker::complete`], and its text.
+    Linked(Vec<u8>),
+    /// A cubin: machine code of NVIDIA's.
+    MachineCode,
+    /// For another machine.
+    Foreign,
+}
+
+/// Looks what an ELF file is.
 ///
 /// # Safety
 /// `elf` is a whole ELF file.
-pub unsafe fn text_of(elf: *const u8) -> Option<Vec<u8>> {
+pub unsafe fn text_of(elf: *const u8) -> Elf {
     // SAFETY: every ELF file has its 64 bytes of header.
     let header = unsafe { core::slice::from_raw_parts(elf, ELF_HEADER) };
-    if header[9..16] != *MARK || header[18..20] != MACHINE.to_le_bytes() {
-        return None;
+    if header[18..20] != MACHINE.to_le_bytes() {
+        return Elf::Foreign;
+    }
+    if header[9..16] != *MARK {
+        return Elf::MachineCode;
     }
     // SAFETY: the mark says that an image of ours follows: a length and that many bytes.
     unsafe {
         let length = elf.add(ELF_HEADER).cast::<u64>().read_unaligned();
-        Some(core::slice::from_raw_parts(elf.add(ELF_HEADER + 8), length as usize).to_vec())
+        Elf::Linked(core::slice::from_raw_parts(elf.add(ELF_HEADER + 8), length as usize).to_vec())
     }
 }
 
@@ -490,10 +503,16 @@ mod tests {
     fn images_are_recognised() {
         let made = image(".version 7.8\n");
         // SAFETY: a whole image of ours.
-        assert_eq!(unsafe { text_of(made.as_ptr()) }.unwrap(), b".version 7.8\n");
-        let mut foreign = made.to_vec();
-        foreign[9] = 0;
+        assert_eq!(
+            unsafe { text_of(made.as_ptr()) },
+            Elf::Linked(b".version 7.8\n".to_vec())
+        );
+        let mut other = made.to_vec();
+        other[9] = 0;
         // SAFETY: 64 bytes of header.
-        assert!(unsafe { text_of(foreign.as_ptr()) }.is_none());
+        assert_eq!(unsafe { text_of(other.as_ptr()) }, Elf::MachineCode);
+        other[18] = 62;
+        // SAFETY: as above.
+        assert_eq!(unsafe { text_of(other.as_ptr()) }, Elf::Foreign);
     }
 }

@@ -214,6 +214,19 @@ impl Module {
         self.data.as_ref().map_or(0, Data::address)
     }
 
+    /// What ptxas says of a module: variables that nothing defines, and the size of all (recorded). It goes on with figures of
+    /// NVIDIA's machine code, which there is none of.
+    pub fn info_log(&self) -> String {
+        let undefined = self.code.info.globals.iter().filter(|global| global.external);
+        let warnings = undefined.map(|global| {
+            format!(
+                "ptxas warning : Unresolved extern variable '{}' in whole program compilation, ignoring extern qualifier\n",
+                global.name
+            )
+        });
+        warnings.collect::<String>() + &format!("ptxas info    : {} bytes gmem", self.global_size())
+    }
+
     /// Bytes of its global variables.
     pub fn global_size(&self) -> u64 {
         self.code

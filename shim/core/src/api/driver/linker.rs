@@ -17,6 +17,9 @@ const FAT_BINARY: c_int = 2;
 const OBJECT: c_int = 3;
 const LIBRARY: c_int = 4;
 
+/// Bytes of an ELF header.
+const SMALLEST_IMAGE: usize = 64;
+
 /// Makes a linker.
 ///
 /// # Safety
@@ -31,7 +34,7 @@ unsafe fn create(count: c_uint, options: *mut c_int, values: *mut *mut c_void, o
     conv::write(out, Linker::create(options) as CUlinkState)
 }
 
-/// Adds an input to a linker. Only PTX can be linked, in whatever wrapping.
+/// Adds an input to a linker. Only PTX can be linked, in whatever wrapping: fat binaries and objects hold it beside machine code.
 ///
 /// # Safety
 /// `data` is `size` bytes of what `kind` says; `name` is NULL or a C string.
@@ -47,29 +50,34 @@ unsafe fn add(state: CUlinkState, kind: c_int, data: *const c_void, size: usize,
     };
     // SAFETY: as above.
     let bytes = unsafe { conv::slice(data.cast::<u8>(), size) }?;
-    let text = match kind {
+    let one = |text: core::result::Result<Vec<u8>, Failure>| text.map(|text| vec![text]);
+    let texts = match kind {
         PTX => {
             // Text need not end with a NUL.
             let mut text = bytes.to_vec();
             text.push(0);
             // SAFETY: text with a NUL at its end.
-            unsafe { image::ptx_of(text.as_ptr()) }
+            one(unsafe { image::ptx_of(text.as_ptr()) })
         }
-        // An image has to tell its own size from its header.
-        CUBIN | FAT_BINARY if size >= 64 => {
+        CUBIN | FAT_BINARY if bytes.starts_with(&cuda_fatbin::CONTAINER_MAGIC.to_le_bytes()) => {
+            one(image::ptx_of_container(bytes))
+        }
+        // Other images have to tell their own size from their header.
+        CUBIN | FAT_BINARY if size >= SMALLEST_IMAGE => {
             // SAFETY: the caller's promise.
-            unsafe { image::ptx_of(bytes.as_ptr()) }
+            one(unsafe { image::ptx_of(bytes.as_ptr()) })
         }
-        OBJECT | LIBRARY => Err(Failure::new(
+        OBJECT => image::ptx_of_object(bytes),
+        LIBRARY => Err(Failure::new(
             Error::NO_KERNEL_IMAGE_FOR_DEVICE,
-            "error   : objects and libraries cannot be linked, only PTX",
+            "error   : libraries cannot be linked, only PTX",
         )),
         _ => Err(Failure::new(
             Error::INVALID_KERNEL_IMAGE,
             "error   : the image is too short",
         )),
     };
-    linker.add(name, text)
+    linker.add(name, texts)
 }
 
 /// As [`add`], of a file.

@@ -24,11 +24,8 @@ fn load(out: *mut CUmodule, image: *const c_void, options: &jit::Options) -> Res
         Module::new(code, context).map_err(|error| Failure::new(error, "error   : the module cannot be loaded"))
     };
     let result = loaded();
-    // What ptxas says first; it goes on with figures of NVIDIA's machine code, which there is none of.
-    let info = result
-        .as_ref()
-        .map(|module| format!("ptxas info    : {} bytes gmem", module.global_size()));
-    options.report(result.as_ref().err(), info.as_deref().unwrap_or(""));
+    let info = result.as_ref().map(|module| module.info_log()).unwrap_or_default();
+    options.report(result.as_ref().err(), &info);
     conv::write(out, result?.handle() as CUmodule)
 }
 
