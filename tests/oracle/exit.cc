@@ -21,7 +21,7 @@ static void ask_runtime() {
   NOTE("error text", .str("s", cudaGetErrorString(cudaErrorCudartUnloading)));
 }
 static void ask_driver() {
-  int n = -1; CUcontext c; CUdeviceptr p; CUstream s; CUevent e; size_t f, t; unsigned v = 0; unsigned mt = 99; CUmodule m; CUdevice d; const char* nm = nullptr;
+  int n = -1; CUcontext c = nullptr; CUdeviceptr p; CUstream s; CUevent e; size_t f, t; unsigned v = 0; unsigned mt = 99; CUmodule m; CUdevice d; const char* nm = nullptr;
   DR(cuInit(0)); DR(cuDeviceGetCount(&n), .i("n", n)); DR(cuDeviceGet(&d, 0)); DR(cuDriverGetVersion(&n)); DR(cuGetErrorName(CUDA_ERROR_DEINITIALIZED, &nm)); DR(cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0)); DR(cuCtxGetCurrent(&c), .i("null", c == 0)); DR(cuCtxSetCurrent(g_ctx)); DR(cuCtxGetDevice(&d)); DR(cuCtxSynchronize());
   DR(cuPointerGetAttribute(&mt, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, g_cu), .u("t", mt)); DR(cuMemGetInfo(&f, &t)); DR(cuMemAlloc(&p, 64)); DR(cuMemcpyDtoH(&v, g_cu, 4)); DR(cuLaunchKernel(g_f, 1, 1, 1, 1, 1, 1, 0, g_cs, nullptr, nullptr)); DR(cuStreamCreate(&s, 0)); DR(cuEventCreate(&e, 0)); DR(cuStreamQuery(g_cs)); DR(cuStreamSynchronize(g_cs)); DR(cuEventQuery(g_ce)); DR(cuEventRecord(g_ce, g_cs)); DR(cuStreamWriteValue32(g_cs, g_cu, 1, 0)); DR(cuModuleLoadData(&m, kPtx));
   DR(cuEventDestroy(g_ce)); DR(cuStreamDestroy(g_cs)); DR(cuModuleUnload(g_m)); DR(cuMemFree(g_cu)); DR(cuMemFree(0)); DR(cuProfilerStop()); DR(cuCtxDestroy(g_ctx)); DR(cuDevicePrimaryCtxRelease(0)); DR(cuDevicePrimaryCtxReset(0)); unsigned fl; int act; DR(cuDevicePrimaryCtxGetState(0, &fl, &act));

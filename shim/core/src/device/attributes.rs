@@ -25,7 +25,7 @@ struct Attribute {
 
 macro_rules! attributes {
     ($($id:literal $name:ident = $value:expr, $reason:literal;)*) => {
-        /// Every attribute of CUDA 12.9, in order of id.
+        /// Every attribute of CUDA 12.9 and 13.0, in order of id.
         const ATTRIBUTES: &[Attribute] = &[$(Attribute { id: $id, name: stringify!($name), value: $value, reason: $reason },)*];
     };
 }
@@ -136,8 +136,8 @@ attributes! {
     92 CAN_USE_STREAM_MEM_OPS_V1 = Is(0), "recorded";
     93 CAN_USE_64_BIT_STREAM_MEM_OPS_V1 = Is(0), "recorded";
     94 CAN_USE_STREAM_WAIT_VALUE_NOR_V1 = Is(0), "recorded";
-    95 COOPERATIVE_LAUNCH = Is(0), "the calls are refused so far";
-    96 COOPERATIVE_MULTI_DEVICE_LAUNCH = Is(0), "as above";
+    95 COOPERATIVE_LAUNCH = Is(0), "the calls launch, but the grid's barrier is missing: its workspace (%envreg1, %envreg2)";
+    96 COOPERATIVE_MULTI_DEVICE_LAUNCH = Is(0), "the call is refused";
     97 MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = Of(|device| shared_memory_optin(device) as i32), "LDS of a workgroup";
     98 CAN_FLUSH_REMOTE_WRITES = Is(0), "recorded; waits acquire at system scope anyway";
     99 HOST_REGISTER_SUPPORTED = Is(1), "ROCr pins host memory";
@@ -158,8 +158,8 @@ attributes! {
     114 TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = Is(0), "no graphics interop";
     115 MEMORY_POOLS_SUPPORTED = Is(1), "blocks of ROCr, parts of which are given out in the order of streams";
     116 GPU_DIRECT_RDMA_SUPPORTED = Is(0), "NVIDIA's peer memory kernel interface does not exist here; ROCr's own does";
-    117 GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS = Is(0), "as above";
-    118 GPU_DIRECT_RDMA_WRITES_ORDERING = Is(0), "as above";
+    117 GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS = Of(|device| i32::from(device.agent.hdp_flush.is_some())), "from the host, where ROCr shows the flush register of the GPU's host data path";
+    118 GPU_DIRECT_RDMA_WRITES_ORDERING = Is(0), "none: writes of network cards may lie in the host data path until it is flushed";
     119 MEMPOOL_SUPPORTED_HANDLE_TYPES = Is(0), "the calls are refused so far";
     120 CLUSTER_LAUNCH = Is(0), "not of capability 8.0";
     121 DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = Is(0), "no arrays";
@@ -185,6 +185,10 @@ attributes! {
     141 HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = Is(0), "ROCr makes memory without an address on GPUs only";
     142 HOST_NUMA_MEMORY_POOLS_SUPPORTED = Is(0), "pools are a GPU's";
     143 HOST_NUMA_MULTINODE_IPC_SUPPORTED = Is(0), "no pools on the host";
+    144 HOST_MEMORY_POOLS_SUPPORTED = Is(0), "as 142";
+    145 HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = Is(0), "as 141";
+    146 HOST_ALLOC_DMA_BUF_SUPPORTED = Is(0), "ROCr exports device memory only; recorded";
+    147 ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED = Is(0), "as 86; recorded";
 }
 
 fn virtual_memory() -> i32 {
@@ -199,7 +203,7 @@ fn khz(mhz: u32) -> i32 {
     int(mhz.saturating_mul(1000))
 }
 
-/// The value of an attribute; [`Error::INVALID_VALUE`] for an id that CUDA 12.9 does not have.
+/// The value of an attribute; [`Error::INVALID_VALUE`] for an id that CUDA 13.0 does not have.
 pub fn get(device: &Device, id: i32) -> Result<i32> {
     // Ids have no gaps, which a test checks.
     let index = id.checked_sub(1).and_then(|index| usize::try_from(index).ok());
@@ -226,14 +230,16 @@ pub fn describe(device: &Device) -> impl Iterator<Item = (i32, &'static str, i32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::CUdevice_attribute;
+
+    /// `CU_DEVICE_ATTRIBUTE_MAX` of CUDA 13.0's header.
+    const MAX: i32 = 148;
 
     #[test]
-    fn every_attribute_of_cuda_12_9_has_its_row() {
+    fn every_attribute_of_cuda_13_0_has_its_row() {
         for (attribute, id) in ATTRIBUTES.iter().zip(1..) {
             assert_eq!(attribute.id, id, "{}", attribute.name);
             assert!(!attribute.reason.is_empty(), "{}", attribute.name);
         }
-        assert_eq!(ATTRIBUTES.len() as i32 + 1, CUdevice_attribute::MAX.0);
+        assert_eq!(ATTRIBUTES.len() as i32 + 1, MAX);
     }
 }

@@ -388,7 +388,8 @@ pub fn check_unsafe_call() -> Result<()> {
     }
     let me = std::thread::current().id();
     let mut result = Ok(());
-    for sequence in sequences().iter().filter(|sequence| sequence.is_valid()) {
+    // Those that are spoiled already too (recorded).
+    for sequence in sequences().iter() {
         let mine = sequence.thread == me && sequence.mode != CUstreamCaptureMode::RELAXED;
         let global = mode == CUstreamCaptureMode::GLOBAL && sequence.mode == CUstreamCaptureMode::GLOBAL;
         if mine || global {
@@ -416,17 +417,20 @@ pub fn status(stream: &Stream) -> Result<Option<bool>> {
     Ok(of(stream).map(|sequence| sequence.is_valid()))
 }
 
-/// What is known about the capture of a stream; `None` when there is none, or it is invalid.
-pub fn info(stream: &Stream) -> Option<Info> {
+/// What is known about the capture of a stream; `None` when there is none, or it is invalid. The nodes are told only to who
+/// `wants_nodes`: an array that was told before stays what it is until then.
+pub fn info(stream: &Stream, wants_nodes: bool) -> Option<Info> {
     let sequence = of(stream).filter(|sequence| sequence.is_valid())?;
     let mut members = sequence.members();
     let member = members.iter_mut().find(|member| member.stream == stream.id())?;
-    member.told = member.after.clone().into_boxed_slice();
+    if wants_nodes {
+        member.told = member.after.clone().into_boxed_slice();
+    }
     Some(Info {
         id: sequence.id,
         graph: sequence.graph.handle(),
         after: member.told.as_ptr(),
-        count: member.told.len(),
+        count: member.after.len(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Agents: the CPUs and GPUs that ROCr shows to this process.
 
 use core::ffi::c_void;
+use core::ptr::NonNull;
 
 use hsa_sys as sys;
 
@@ -20,6 +21,33 @@ pub enum Kind {
 
 /// The GPU's unique number, if its firmware has one.
 pub type Uuid = Option<u64>;
+
+/// `HDP_MEM_FLUSH_CNTL` of a GPU, which ROCr maps for the life of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct FlushRegister(NonNull<u32>);
+
+// SAFETY: a register that every thread may write; only the write counts.
+unsafe impl Send for FlushRegister {}
+// SAFETY: as above.
+unsafe impl Sync for FlushRegister {}
+
+impl FlushRegister {
+    fn of(functions: &sys::Functions, agent: sys::hsa_agent_t) -> Option<Self> {
+        // `hsa_amd_hdp_flush_t`: the register for memory, and one for registers.
+        let addresses: [usize; 2] = info(functions, agent, sys::HSA_AMD_AGENT_INFO_HDP_FLUSH).ok()?;
+        NonNull::new(core::ptr::with_exposed_provenance_mut(addresses[0])).map(Self)
+    }
+
+    /// Makes what network cards wrote to the GPU's memory before this visible to its kernels. The read behind the write has the
+    /// flush reach the GPU before this returns.
+    pub fn flush(self) {
+        // SAFETY: ROCr's mapping of the register stays.
+        unsafe {
+            self.0.write_volatile(1);
+            self.0.read_volatile();
+        }
+    }
+}
 
 /// One agent and what was asked about it at start-up. Sizes are bytes, frequencies kHz where CUDA's are.
 #[derive(Debug)]
@@ -65,6 +93,8 @@ pub struct Agent {
     pub max_queue_packets: u32,
     /// Its memory pools.
     pub pools: Vec<Pool>,
+    /// The register that flushes the path by which the host and network cards write to its memory, where there is one.
+    pub hdp_flush: Option<FlushRegister>,
     pub(super) nearest_cpu: Option<sys::hsa_agent_t>,
 }
 
@@ -109,6 +139,7 @@ impl Agent {
             sdma_engines: info(functions, handle, sys::HSA_AMD_AGENT_INFO_NUM_SDMA_ENG).unwrap_or(2),
             max_queue_packets: number(sys::HSA_AGENT_INFO_QUEUE_MAX_SIZE),
             pools: Pool::of(functions, handle)?,
+            hdp_flush: FlushRegister::of(functions, handle),
             nearest_cpu,
         })
     }
@@ -140,6 +171,7 @@ impl Agent {
             sdma_engines: 2,
             max_queue_packets: 1 << 17,
             pools: vec![Pool::for_tests(1 << 36)],
+            hdp_flush: None,
             nearest_cpu: None,
         }
     }

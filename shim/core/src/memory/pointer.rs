@@ -142,7 +142,9 @@ fn unknown(address: u64, attribute: CUpointer_attribute) -> Result<Option<Value>
     use CUpointer_attribute as Attribute;
     use Value::{Long, Word};
     Ok(match attribute {
-        Attribute::RANGE_START_ADDR | Attribute::RANGE_SIZE => None,
+        // Addresses that are reserved have a range although nothing is mapped there (recorded).
+        Attribute::RANGE_START_ADDR => vmm::reservation(address).map(|(base, _)| Long(base)),
+        Attribute::RANGE_SIZE => vmm::reservation(address).map(|(_, size)| Long(size)),
         Attribute::HOST_POINTER => Some(Long(address)),
         Attribute::DEVICE_ORDINAL => Some(Word((-2i32).cast_unsigned())),
         Attribute::CONTEXT

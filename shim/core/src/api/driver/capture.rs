@@ -98,7 +98,7 @@ pub(in crate::api) fn info(stream: &Stream, answer: &Answer) -> Result<()> {
         return Err(Error::INVALID_VALUE);
     }
     conv::write(answer.status, status(stream)?)?;
-    if let Some(info) = capture::info(stream) {
+    if let Some(info) = capture::info(stream, !answer.nodes.is_null()) {
         conv::write_if(answer.id, info.id);
         conv::write_if(answer.graph, info.graph as CUgraph);
         conv::write_if(answer.nodes, info.after.cast());

@@ -221,6 +221,16 @@ driver! {
         context::current().map(drop)
     }
 
+    /// CUDA Driver API, Context Management: `cuCtxGetExecAffinity`. No context is bound to some of the compute units.
+    fn cuCtxGetExecAffinity(affinity: *mut CUexecAffinityParam, kind: c_int) {
+        context::current()?;
+        // `CU_EXEC_AFFINITY_TYPE_SM_COUNT`
+        if affinity.is_null() || kind != 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        Err(Error::UNSUPPORTED_EXEC_AFFINITY)
+    }
+
     /// CUDA Driver API, Context Management (deprecated): `cuCtxAttach`.
     fn cuCtxAttach(context: *mut CUcontext, flags: c_uint) {
         let current = context::current()?;

@@ -31,6 +31,25 @@ pub(in crate::api) unsafe fn by_pci_bus_id(text: *const c_char) -> Result<c_int>
     device.map(|device| device.ordinal).ok_or(Error::INVALID_DEVICE)
 }
 
+/// `cuFlushGPUDirectRDMAWrites` for the current context: what network cards wrote to GPUs is seen by all that runs from now on.
+/// Every scope is the same: what is flushed is the way to the memory, behind which all readers are.
+///
+/// # Errors
+/// INVALID_VALUE for another target and for unknown scopes, NOT_SUPPORTED where attribute 117 says that there is no flush.
+pub(in crate::api) fn flush_rdma_writes(target: c_int, scope: c_int) -> Result<()> {
+    /// `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX`.
+    const CURRENT: c_int = 0;
+    /// `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER`, `..._TO_ALL_DEVICES`.
+    const SCOPES: [c_int; 2] = [100, 200];
+    let context = context::current()?;
+    if target != CURRENT || !SCOPES.contains(&scope) {
+        return Err(Error::INVALID_VALUE);
+    }
+    let register = context.device.agent.hdp_flush.ok_or(Error::NOT_SUPPORTED)?;
+    register.flush();
+    Ok(())
+}
+
 fn primary_flags(device: CUdevice, flags: c_uint) -> Result<()> {
     device::get(device)?.primary_context().set_flags(flags)
 }
@@ -96,6 +115,11 @@ driver! {
     fn cuDeviceGetExecAffinitySupport(supported: *mut c_int, _kind: c_int, device: CUdevice) {
         device::get(device)?;
         conv::write(supported, 0)
+    }
+
+    /// CUDA Driver API, Device Management: `cuFlushGPUDirectRDMAWrites`.
+    fn cuFlushGPUDirectRDMAWrites(target: c_int, scope: c_int) {
+        flush_rdma_writes(target, scope)
     }
 
     /// CUDA Driver API, Device Management (deprecated): `cuDeviceGetProperties`.

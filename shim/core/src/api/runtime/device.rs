@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::mem::offset_of;
 
 use crate::abi::{CUlimit, Error, Result, conv, cudaDeviceProp, cudaIpcMemHandle_t};
-use crate::api::driver::{by_pci_bus_id, export_memory, open_memory, pci_bus_id, wait};
+use crate::api::driver::{by_pci_bus_id, export_memory, flush_rdma_writes, open_memory, pci_bus_id, wait};
 use crate::device::{self, Device, attributes, context, properties};
 use crate::memory::ipc;
 use crate::stream::GREATEST_PRIORITY;
@@ -235,6 +235,12 @@ runtime! {
     fn cudaIpcCloseMemHandle(address: *mut c_void) {
         context::runtime_current()?;
         ipc::close(address.addr() as u64)
+    }
+
+    /// CUDA Runtime API, Device Management: `cudaDeviceFlushGPUDirectRDMAWrites`.
+    fn cudaDeviceFlushGPUDirectRDMAWrites(target: c_int, scope: c_int) {
+        context::runtime_current()?;
+        flush_rdma_writes(target, scope)
     }
 
     /// CUDA Runtime API, Thread Management (deprecated): `cudaThreadSynchronize`.

@@ -153,6 +153,16 @@ runtime! {
         if config > 2 { Err(Error::INVALID_VALUE) } else { Ok(()) }
     }
 
+    /// CUDA Runtime API, Execution Control (deprecated): `cudaSetDoubleForDevice`. Devices with native doubles need nothing.
+    fn cudaSetDoubleForDevice(_value: *mut f64) {
+        context::runtime_current().map(drop)
+    }
+
+    /// CUDA Runtime API, Execution Control (deprecated): `cudaSetDoubleForHost`; as above.
+    fn cudaSetDoubleForHost(_value: *mut f64) {
+        context::runtime_current().map(drop)
+    }
+
     /// CUDA Runtime API, Execution Control: `cudaFuncGetName`.
     fn cudaFuncGetName(name: *mut *const c_char, symbol: *const c_void) {
         conv::write(name, driver::lasting_name(function(symbol)?.name())?)

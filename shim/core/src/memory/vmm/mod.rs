@@ -98,10 +98,17 @@ pub fn reserve(size: u64, alignment: u64, hint: u64) -> Result<u64> {
 
 /// Whether an address lies in a reservation. One load where there is none at all.
 pub fn is_reserved(address: u64) -> bool {
-    RESERVED.load(Ordering::Relaxed) > 0
-        && locked()
-            .as_ref()
-            .is_some_and(|state| state.reservation(address).is_some())
+    reservation(address).is_some()
+}
+
+/// Base and size of the reservation around an address. One load where there is none at all.
+pub fn reservation(address: u64) -> Option<(u64, u64)> {
+    if RESERVED.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let state = locked();
+    let reservation = state.as_ref()?.reservation(address)?;
+    Some((reservation.base(), reservation.size()))
 }
 
 /// Ends [`reserve`]; both values must be what it gave.

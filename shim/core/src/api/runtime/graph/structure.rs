@@ -3,7 +3,8 @@
 use core::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use crate::abi::{
-    CUgraphEdgeData, CUhostFn, CUuserObject, Error, conv, cudaGraph_t, cudaGraphNode_t, cudaGraphNodeType,
+    CUgraphEdgeData, CUgraphNodeType, CUhostFn, CUuserObject, Error, conv, cudaGraph_t, cudaGraphNode_t,
+    cudaGraphNodeType,
 };
 use crate::api::driver::graph::memory;
 use crate::api::driver::graph::structure::{self, EdgeList};
@@ -39,7 +40,11 @@ runtime! {
     /// CUDA Runtime API, Graph Management: `cudaGraphNodeGetType`. Conditional nodes and memory operations have other numbers than in
     /// the driver API, whose memory operations the runtime does not know: as recorded it answers with the driver's number.
     fn cudaGraphNodeGetType(node: cudaGraphNode_t, out: *mut cudaGraphNodeType) {
-        conv::write(out, cudaGraphNodeType(structure::node_type(node)?.0))
+        match structure::node_type(node)? {
+            // The runtime API has no name for these nodes (recorded).
+            CUgraphNodeType::BATCH_MEM_OP => Err(Error::UNKNOWN),
+            other => conv::write(out, cudaGraphNodeType(other.0)),
+        }
     }
 
     /// CUDA Runtime API, Graph Management: `cudaGraphGetNodes`.
