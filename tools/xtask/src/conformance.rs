@@ -1,35 +1,38 @@
 //! The conformance programs of `tests/oracle`: built against Regauge, run over the virtual GPU, compared record by record with
 //! what real CUDA answered (`tests/oracle/results`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::exec::{self, BarMode};
 use crate::setup::{self, Rocr};
 use crate::{Result, bench, process, programs};
 
-/// How one program's records compare with the recorded ones.
+/// How one program's records compare with the recorded ones, by `tests/oracle/compare.py` and the list of deviations.
 #[derive(Debug, Default)]
 pub struct Comparison {
-    /// Records that agree in result, last error and output.
+    /// Records that agree.
     pub agree: usize,
-    /// Records that differ.
-    pub differ: usize,
-    /// Recorded, but not produced by our run.
-    pub missing: usize,
-    /// Groups whose process did not end by itself (crash, hang).
-    pub broken_groups: Vec<String>,
-    /// The differences, one a paragraph, for the log.
+    /// Records that differ as a row of `tests/oracle/deviations.tsv` says.
+    pub allowed: usize,
+    /// Records that differ otherwise, or that our run lacks.
+    pub unlisted: usize,
+    /// The differences, one a paragraph, those of no row first, for the log.
     pub details: String,
     /// The same by call, as the program's source names it.
     pub calls: BTreeMap<String, Calls>,
-    /// Rows of `tests/oracle/deviations.tsv` about this program's records that describe no difference any more.
+    /// Rows of the list about this program's records that describe no difference any more.
     pub stale: Vec<String>,
+    /// More than 3 % of the records are allowed to differ as `hardware` or `safer`.
+    pub too_many_allowed: bool,
+    /// The rows of the list that name a record of this program.
+    pub named: Vec<String>,
 }
 
 /// How the records of one call compare.
@@ -46,7 +49,26 @@ pub struct Calls {
 impl Comparison {
     /// All recorded records.
     pub fn total(&self) -> usize {
-        self.agree + self.differ + self.missing
+        self.agree + self.allowed + self.unlisted
+    }
+
+    /// What makes the comparison fail, in words.
+    pub fn complaints(&self) -> Vec<String> {
+        let mut complaints = Vec::new();
+        if self.unlisted > 0 {
+            let first = self.details.lines().next().unwrap_or_default();
+            complaints.push(format!(
+                "{} differences that deviations.tsv does not list, first {first}",
+                self.unlisted
+            ));
+        }
+        if !self.stale.is_empty() {
+            complaints.push(format!("deviations.tsv has what is none: {}", self.stale.join("; ")));
+        }
+        if self.too_many_allowed {
+            complaints.push("more than 3 % of the records are allowed as 'hardware' or 'safer'".into());
+        }
+        complaints
     }
 }
 
@@ -83,13 +105,24 @@ pub fn build(name: &str) -> Result<PathBuf> {
     programs::compile(&format!("oracle-{name}"), &source, command)
 }
 
-/// Builds, runs and compares one program.
+/// The program that made a record, those of its groups that it ran, and on how many GPUs.
+fn recording(name: &str) -> (&str, &[&str], u32) {
+    match name {
+        "peer" => (name, &[], 2),
+        "visible_2gpu" => ("device", &["visible"], 2),
+        _ => (name, &[], 1),
+    }
+}
+
+/// Builds and runs the program of one record, and compares.
 pub fn run(name: &str, rocr: &Rocr) -> Result<Comparison> {
-    let program = build(name)?;
+    let (program, groups, gpus) = recording(name);
+    let program = build(program)?;
     let scratch = bench::Scratch::new("oracle")?;
     let ours = scratch.path().join(format!("{name}.jsonl"));
-    let mut arguments = exec::Arguments::for_command([program]);
-    arguments.gpus = 1;
+    let groups = groups.iter().map(PathBuf::from);
+    let mut arguments = exec::Arguments::for_command(std::iter::once(program).chain(groups));
+    arguments.gpus = gpus;
     arguments.bar = BarMode::Large;
     arguments.rocr = rocr.clone();
     if name == "procaddr" {
@@ -112,98 +145,104 @@ pub fn run(name: &str, rocr: &Rocr) -> Result<Comparison> {
         return Err(format!("{name} left no records ({}):\n{}", outcome.ending(), outcome.tail(20)).into());
     }
     std::fs::copy(&ours, logs.join(format!("oracle-{name}.jsonl")))?;
-    let recorded = folder().join(format!("results/{name}.jsonl"));
-    let mut comparison = compare(&recorded, &ours)?;
-    comparison.stale = stale(&folder().join("deviations.tsv"), &recorded, &ours)?;
+    let comparison = compare(&folder().join(format!("results/{name}.jsonl")), &ours)?;
     std::fs::write(logs.join(format!("oracle-{name}.differences.txt")), &comparison.details)?;
     Ok(comparison)
 }
 
-type Key = (String, usize);
-
-fn load(path: &Path) -> Result<Vec<(Key, Value)>> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut records = Vec::new();
-    for line in text.lines() {
-        // A group that was killed may leave a torn last line; what it lacks then counts as missing.
-        let Ok(record) = serde_json::from_str::<Value>(line) else {
-            continue;
-        };
-        let field = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
-        let key = ["group", "case", "call", "args"].map(field).join(" / ");
-        let n = seen.entry(key.clone()).or_default();
-        *n += 1;
-        records.push(((key, *n), record));
-    }
-    Ok(records)
+/// The rows of the list of deviations, by name, that name no record of these programs.
+pub fn rows_of_nothing<'a>(programs: impl IntoIterator<Item = &'a Comparison>) -> Result<Vec<String>> {
+    let named: BTreeSet<&str> = programs
+        .into_iter()
+        .flat_map(|program| program.named.iter().map(String::as_str))
+        .collect();
+    let text = std::fs::read_to_string(folder().join("deviations.tsv"))?;
+    let rows = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let names = rows.map(|row| row.split('\t').take(4).collect::<Vec<_>>().join(" / "));
+    Ok(names.filter(|name| !named.contains(name.as_str())).collect())
 }
 
-/// The rows of a list of deviations that name a recorded call, but no answer of ours to it that differs as they say.
-fn stale(deviations: &Path, recorded: &Path, ours: &Path) -> Result<Vec<String>> {
-    let recorded = load(recorded)?;
-    let ours: HashMap<Key, Value> = load(ours)?.into_iter().collect();
-    let text = std::fs::read_to_string(deviations)?;
-    let mut stale = Vec::new();
-    for row in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let fields: Vec<&str> = row.split('\t').collect();
-        let &[group, case, call, args, result, _, _] = &fields[..] else {
-            return Err(format!("deviations.tsv: {row}: not seven fields").into());
-        };
-        let name = [group, case, call, args].join(" / ");
-        let mut named = recorded.iter().filter(|(key, _)| key.0 == name).peekable();
-        let known = named.peek().is_some();
-        let deviates = |(key, want): &(Key, Value)| {
-            let got = ours.get(key);
-            got.is_some_and(|got| {
-                let same = ["result", "last", "out", "mem"]
-                    .iter()
-                    .all(|field| want.get(field) == got.get(field));
-                // '*' is for records that are no calls and have no result.
-                !same && (result == "*" || got.get("result").and_then(Value::as_str) == Some(result))
-            })
-        };
-        if known && !named.any(deviates) {
-            stale.push(name);
-        }
-    }
-    Ok(stale)
+/// What `compare.py --json` writes.
+#[derive(Deserialize)]
+struct Report {
+    records: Vec<Record>,
+    stale: Vec<String>,
+    named: Vec<String>,
+    too_many: bool,
 }
 
-/// Compares two record files by (group, case, call, args, occurrence); where real CUDA crashed, any error of ours agrees.
+#[derive(Deserialize)]
+struct Record {
+    kind: Kind,
+    /// Group, case, call, arguments, and which of several equal ones.
+    key: (String, String, String, String, usize),
+    recorded: Value,
+    ours: Value,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Same,
+    Allowed,
+    Different,
+    Missing,
+}
+
+/// Compares two record files by `tests/oracle/compare.py`, which alone says what agrees, under `tests/oracle/deviations.tsv`.
 pub fn compare(recorded: &Path, ours: &Path) -> Result<Comparison> {
-    let recorded = load(recorded)?;
-    let ours: HashMap<Key, Value> = load(ours)?.into_iter().collect();
-    let mut comparison = Comparison::default();
-    for (key, want) in &recorded {
-        let call = want.get("call").and_then(Value::as_str).unwrap_or("").to_owned();
-        let calls = comparison.calls.entry(call).or_default();
+    compare_under(&folder().join("deviations.tsv"), recorded, ours)
+}
+
+fn compare_under(deviations: &Path, recorded: &Path, ours: &Path) -> Result<Comparison> {
+    let scratch = bench::Scratch::new("compare")?;
+    let report = scratch.path().join("report.json");
+    let mut command = Command::new("python3");
+    command.arg(folder().join("compare.py")).args([recorded, ours]);
+    command.arg("--allow").arg(deviations).arg("--json").arg(&report);
+    let output = command.output()?;
+    // Its exit status says no more than the report; a comparison that failed leaves none.
+    let Ok(text) = std::fs::read_to_string(&report) else {
+        return Err(format!("compare.py: {}", String::from_utf8_lossy(&output.stderr)).into());
+    };
+    let report: Report = serde_json::from_str(&text)?;
+    let mut comparison = Comparison {
+        stale: report.stale,
+        named: report.named,
+        too_many_allowed: report.too_many,
+        ..Comparison::default()
+    };
+    let mut listed = String::new();
+    for Record {
+        kind,
+        key,
+        recorded,
+        ours,
+    } in report.records
+    {
+        let (group, case, call, args, n) = key;
+        let calls = comparison.calls.entry(call.clone()).or_default();
         calls.records += 1;
-        let Some(got) = ours.get(key) else {
-            comparison.missing += 1;
-            let _ = writeln!(comparison.details, "missing: {} #{}\n", key.0, key.1);
-            continue;
-        };
-        let result = |record: &Value| record.get("result").and_then(Value::as_str).unwrap_or("").to_owned();
-        let refused = !matches!(result(got).as_str(), "" | "SIGSEGV" | "cudaSuccess" | "CUDA_SUCCESS");
-        let same = ["result", "last", "out", "mem"]
-            .iter()
-            .all(|field| want.get(field) == got.get(field));
-        if same || (result(want) == "SIGSEGV" && refused) {
-            comparison.agree += 1;
-            calls.agree += 1;
-            calls.successes += u32::from(matches!(result(want).as_str(), "cudaSuccess" | "CUDA_SUCCESS"));
-        } else {
-            comparison.differ += 1;
-            if key.0.contains("<process>") {
-                comparison.broken_groups.push(key.0.clone());
+        let (count, details) = match kind {
+            Kind::Same => {
+                comparison.agree += 1;
+                calls.agree += 1;
+                let success = matches!(recorded["result"].as_str(), Some("cudaSuccess" | "CUDA_SUCCESS"));
+                calls.successes += u32::from(success);
+                continue;
             }
-            let _ = writeln!(
-                comparison.details,
-                "differs: {} #{}\n  recorded {want}\n  ours     {got}\n",
-                key.0, key.1
-            );
-        }
+            Kind::Allowed => (&mut comparison.allowed, &mut listed),
+            Kind::Different | Kind::Missing => (&mut comparison.unlisted, &mut comparison.details),
+        };
+        *count += 1;
+        let word = if kind == Kind::Missing { "missing" } else { "differs" };
+        let _ = writeln!(
+            details,
+            "{word}: {group} / {case} / {call} / {args} #{n}\n  recorded {recorded}\n  ours     {ours}\n"
+        );
+    }
+    if !listed.is_empty() {
+        let _ = write!(comparison.details, "--- listed in deviations.tsv ---\n\n{listed}");
     }
     Ok(comparison)
 }
@@ -212,37 +251,96 @@ pub fn compare(recorded: &Path, ours: &Path) -> Result<Comparison> {
 mod tests {
     use super::*;
 
+    fn record(call: &str, result: &str, out: &str) -> String {
+        format!(
+            "{{\"group\":\"g\",\"case\":\"c\",\"call\":\"{call}\",\"args\":\"x\",\"result\":\"{result}\",\"out\":{out}}}\n"
+        )
+    }
+
+    fn compared(recorded: &[String], ours: &[String], rows: &[&str]) -> Result<Comparison> {
+        let folder = bench::Scratch::new("compare-test").unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("recorded"), recorded.concat()).unwrap();
+        std::fs::write(path("ours"), ours.concat()).unwrap();
+        std::fs::write(path("list"), rows.join("\n")).unwrap();
+        compare_under(&path("list"), &path("recorded"), &path("ours"))
+    }
+
     #[test]
     fn records_agree_by_occurrence_and_crashes_by_refusal() {
-        let folder = bench::Scratch::new("compare-test").unwrap();
-        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
-        let line =
-            |call: &str, result: &str| format!("{{\"group\":\"g\",\"call\":\"{call}\",\"result\":\"{result}\"}}\n");
-        std::fs::write(
-            &a,
-            [line("f", "X"), line("f", "Y"), line("h", "SIGSEGV"), line("k", "Z")].concat(),
-        )
-        .unwrap();
-        std::fs::write(&b, [line("f", "X"), line("f", "W"), line("h", "ERROR")].concat()).unwrap();
-        let comparison = compare(&a, &b).unwrap();
-        assert_eq!((comparison.agree, comparison.differ, comparison.missing), (2, 1, 1));
+        let recorded = [("f", "X"), ("f", "Y"), ("h", "SIGSEGV"), ("k", "Z")].map(|(call, r)| record(call, r, "{}"));
+        let ours = [("f", "X"), ("f", "W"), ("h", "ERROR")].map(|(call, r)| record(call, r, "{}"));
+        let comparison = compared(&recorded, &ours, &[]).unwrap();
+        assert_eq!((comparison.agree, comparison.allowed, comparison.unlisted), (2, 0, 2));
         assert_eq!((comparison.calls["f"].records, comparison.calls["f"].agree), (2, 1));
         assert_eq!(comparison.calls["f"].successes, 0);
+        assert!(
+            comparison.complaints()[0].contains("g / c / f / x #2"),
+            "{:?}",
+            comparison.complaints()
+        );
+    }
+
+    #[test]
+    fn a_row_allows_what_it_says_and_nothing_else() {
+        let (recorded, ours) = (
+            [record("f", "X", r#"{"a":1,"b":2}"#)],
+            [record("f", "X", r#"{"a":1,"b":3}"#)],
+        );
+        let allowed = |row: &str| compared(&recorded, &ours, &[row]).unwrap().allowed;
+        assert_eq!(allowed("g\tc\tf\tx\tX {\"b\": 3}\tabsent\twhy"), 1);
+        assert_eq!(allowed("g\tc\tf\tx #1\tX {\"b\": \"*\"}\tabsent\twhy"), 1);
+        assert_eq!(allowed("g\tc\tf\tx\tX {\"b\": 4}\tabsent\twhy"), 0, "another value");
+        assert_eq!(
+            allowed("g\tc\tf\tx\tX {\"a\": 1, \"b\": 3}\tabsent\twhy"),
+            0,
+            "a field that agrees"
+        );
+        assert_eq!(allowed("g\tc\tf\tx\tX\tabsent\twhy"), 0, "the result agrees");
+        assert_eq!(allowed("g\tc\tf\tx\tY\tabsent\twhy"), 0, "another result");
+        assert_eq!(
+            allowed("g\tc\tf\tx #2\tX {\"b\": 3}\tabsent\twhy"),
+            0,
+            "another occurrence"
+        );
+        assert!(
+            compared(&recorded, &ours, &["g\tc\tf\tx\tX\tabsent\t"]).is_err(),
+            "no reason"
+        );
+        assert!(
+            compared(&recorded, &ours, &["g\tc\tf\tx\tX\tvalue\twhy"]).is_err(),
+            "no group of values"
+        );
+    }
+
+    #[test]
+    fn a_record_may_be_listed_as_missing() {
+        let recorded = [record("f", "X", "{}"), record("h", "X", "{}")];
+        let comparison = compared(&recorded, &[], &["g\tc\tf\tx\tmissing\tabsent\twhy"]).unwrap();
+        assert_eq!((comparison.allowed, comparison.unlisted), (1, 1));
     }
 
     #[test]
     fn a_deviation_that_is_none_any_more_is_stale() {
-        let folder = bench::Scratch::new("stale-test").unwrap();
-        let path = |name: &str| folder.path().join(name);
-        let line = |call: &str, result: &str| {
-            format!("{{\"group\":\"g\",\"case\":\"c\",\"call\":\"{call}\",\"args\":\"x\",\"result\":\"{result}\"}}\n")
-        };
-        let row = |call: &str, result: &str| format!("g\tc\t{call}\tx\t{result}\tsafer\twhy\n");
-        std::fs::write(path("a"), [line("f", "X"), line("h", "Y")].concat()).unwrap();
-        std::fs::write(path("b"), [line("f", "Z"), line("h", "Y")].concat()).unwrap();
-        let rows = [row("f", "Z"), row("h", "Y"), row("f", "W"), row("elsewhere", "Z")].concat();
-        std::fs::write(path("list"), rows).unwrap();
-        let stale = stale(&path("list"), &path("a"), &path("b")).unwrap();
-        assert_eq!(stale, ["g / c / h / x", "g / c / f / x"]);
+        let recorded = [record("f", "X", "{}"), record("h", "Y", "{}")];
+        let ours = [record("f", "Z", "{}"), record("h", "Y", "{}")];
+        let row = |call: &str, result: &str| format!("g\tc\t{call}\tx\t{result}\tabsent\twhy");
+        let rows = [row("f", "Z"), row("h", "Y"), row("f", "W"), row("elsewhere", "Z")];
+        let comparison = compared(&recorded, &ours, &rows.each_ref().map(String::as_str)).unwrap();
+        assert_eq!(comparison.stale, ["g / c / h / x", "g / c / f / x"]);
+        assert_eq!(comparison.named.len(), 3, "a row of another program");
+    }
+
+    #[test]
+    fn few_records_may_be_listed_as_hardware_or_safer() {
+        let recorded: Vec<String> = (0..40).map(|n| record(&format!("f{n}"), "X", "{}")).collect();
+        let mut ours = recorded.clone();
+        ours[0] = record("f0", "Z", "{}");
+        ours[1] = record("f1", "Z", "{}");
+        let rows = ["g\tc\tf0\tx\tZ\tsafer\twhy", "g\tc\tf1\tx\tZ\thardware\twhy"];
+        let comparison = compared(&recorded, &ours, &rows).unwrap();
+        assert_eq!((comparison.allowed, comparison.too_many_allowed), (2, true));
+        let listed_as_absent = [rows[0], "g\tc\tf1\tx\tZ\tabsent\twhy"];
+        assert!(!compared(&recorded, &ours, &listed_as_absent).unwrap().too_many_allowed);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use symbol_versions::{Library, Status};
+use symbol_versions::{Library, Status, Symbol};
 
 use crate::Result;
 
@@ -151,6 +151,62 @@ const CHAPTERS: &[(&str, &[&str])] = &[
     ]),
 ];
 
+/// Why calls that are not there will hardly be missed, and how their names begin, after `cu` or `cuda`. Attributes are of
+/// `cuDeviceGetAttribute`, by which programs ask first.
+const REASONS: &[(&str, &[&str])] = &[
+    (
+        "the way to launch before CUDA 4",
+        &["FuncSetBlockShape", "FuncSetSharedSize", "LaunchGrid", "ParamSet"],
+    ),
+    (
+        "attribute 96 is 0; CUDA 13 has removed it",
+        &["LaunchCooperativeKernelMultiDevice"],
+    ),
+    (
+        "no clusters of blocks: attribute 120 is 0",
+        &["OccupancyMaxActiveClusters", "OccupancyMaxPotentialClusterSize"],
+    ),
+    (
+        "managed memory stays where it is: attribute 89, which they ask for, is 0",
+        &["MemPrefetchBatch", "MemDiscard"],
+    ),
+    ("no engine for it: attribute 136 is 0", &["MemBatchDecompress"]),
+    (
+        "no pointers to functions for host and GPU: attribute 129 is 0",
+        &["LibraryGetUnifiedFunction"],
+    ),
+    ("only NVIDIA's embedded systems have it", &["DeviceGetNvSciSync"]),
+    (
+        "the kernel driver does not tell when memory runs short",
+        &["DeviceRegisterAsync", "DeviceUnregisterAsync"],
+    ),
+    ("in none of CUDA's headers", &["MemGetAttribute"]),
+    (
+        "atomics between devices are not promised: attribute 86 is 0",
+        &["DeviceGetHostAtomic", "DeviceGetP2PAtomic"],
+    ),
+    ("for NVIDIA's profiler of CUDA 4 to 10", &["ProfilerInitialize"]),
+    ("attribute 132 is 0", &["Multicast"]),
+    ("attribute 127 is 0", &["TensorMap"]),
+];
+
+/// Why a call that is not there will hardly be missed.
+pub fn reason(library: Library, name: &str) -> Option<&'static str> {
+    let stem = name.strip_prefix("cuda").or(name.strip_prefix("cu"))?;
+    let given = REASONS
+        .iter()
+        .find(|(_, prefixes)| prefixes.iter().any(|prefix| stem.starts_with(prefix)));
+    let widened = |symbol: &Symbol| library == Library::Cuda && symbol.since == Some(3020);
+    let has_successor = || library.table().get(&format!("{name}_v2")).is_some_and(widened);
+    match given {
+        Some((reason, _)) => Some(reason),
+        None if name == "cuLaunch" => Some(REASONS[0].0),
+        // CUDA 3.2 made addresses and sizes 64 bits wide.
+        None if has_successor() => Some("32-bit addresses: since CUDA 3.2 the headers mean the `_v2` of the name"),
+        None => None,
+    }
+}
+
 /// The chapter of a name that no rule knows; a test keeps it empty.
 const OTHER: &str = "Other";
 
@@ -214,6 +270,21 @@ mod tests {
             let sum: usize = chapters.values().flat_map(Chapter::counts).sum();
             assert_eq!(sum, library.table().symbols().len());
         }
+    }
+
+    #[test]
+    fn reasons_are_of_calls_that_are_not_there() {
+        let stems: Vec<&str> = Library::ALL
+            .iter()
+            .flat_map(|library| library.table().symbols())
+            .filter(|symbol| symbol.status == Status::Stub)
+            .filter_map(|symbol| symbol.name.strip_prefix("cuda").or(symbol.name.strip_prefix("cu")))
+            .collect();
+        for prefix in REASONS.iter().flat_map(|(_, prefixes)| *prefixes) {
+            assert!(stems.iter().any(|stem| stem.starts_with(prefix)), "{prefix}");
+        }
+        assert_eq!(reason(Library::Cuda, "cuMemAlloc_v2"), None);
+        assert!(reason(Library::Cuda, "cuMemAlloc").is_some_and(|reason| reason.contains("32-bit")));
     }
 
     #[test]

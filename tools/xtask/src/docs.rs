@@ -77,12 +77,31 @@ fn api_status() -> String {
             for (name, chapter) in &chapters {
                 let missing = if names == 1 { &chapter.stub } else { &chapter.refused };
                 if !missing.is_empty() {
-                    let _ = writeln!(text, "- **{name}**: {}", missing.join(", "));
+                    let _ = writeln!(text, "- **{name}**: {}", with_reasons(library, missing));
                 }
             }
         }
     }
     text
+}
+
+/// Names, together where they have one reason.
+fn with_reasons(library: Library, names: &[&'static str]) -> String {
+    let mut groups: Vec<(Option<&str>, Vec<&str>)> = Vec::new();
+    for &name in names {
+        let reason = coverage::reason(library, name);
+        match groups.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, group)) => group.push(name),
+            None => groups.push((reason, vec![name])),
+        }
+    }
+    // Those without one first, as the list goes on with them most often.
+    groups.sort_by_key(|(reason, _)| reason.is_some());
+    let texts = groups.iter().map(|(reason, names)| match reason {
+        Some(reason) => format!("{} ({reason})", names.join(", ")),
+        None => names.join(", "),
+    });
+    texts.collect::<Vec<_>>().join("; ")
 }
 
 /// A variable as a source's table has it.
