@@ -75,9 +75,13 @@ fn api_status() -> String {
             }
             let _ = write!(text, "\n### {title}: {}\n\n", library.soname());
             for (name, chapter) in &chapters {
-                let missing = if names == 1 { &chapter.stub } else { &chapter.refused };
+                let missing = match names {
+                    1 => with_reasons(library, &chapter.stub),
+                    // One reason holds for all of these, and stands at the top.
+                    _ => chapter.refused.join(", "),
+                };
                 if !missing.is_empty() {
-                    let _ = writeln!(text, "- **{name}**: {}", with_reasons(library, missing));
+                    let _ = writeln!(text, "- **{name}**: {missing}");
                 }
             }
         }

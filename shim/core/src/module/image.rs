@@ -96,12 +96,18 @@ pub fn ptx_of_container(bytes: &[u8]) -> Result<Vec<u8>, Failure> {
 /// The PTX in a host object file, container by container: code compiled with `-rdc` has one for each source.
 ///
 /// # Errors
-/// As [`ptx_of`].
+/// UNKNOWN for another kind of file (recorded), INVALID_KERNEL_IMAGE for one without device code; else as [`ptx_of`].
 pub fn ptx_of_object(file: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
-    let sections =
-        cuda_fatbin::elf::sections(file).map_err(|error| invalid_image(&format!("no object file: {error}")))?;
-    let containers = sections.iter().flat_map(cuda_fatbin::elf::Section::containers);
-    containers.map(ptx_of_container).collect()
+    let sections = cuda_fatbin::elf::sections(file)
+        .map_err(|error| Failure::new(Error::UNKNOWN, format!("error   : this is no object file: {error}")))?;
+    let containers: Vec<_> = sections
+        .iter()
+        .flat_map(cuda_fatbin::elf::Section::containers)
+        .collect();
+    if containers.is_empty() {
+        return Err(invalid_image("the object has no device code"));
+    }
+    containers.into_iter().map(ptx_of_container).collect()
 }
 
 /// What follows blanks and comments.

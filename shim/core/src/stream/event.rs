@@ -276,12 +276,16 @@ impl Event {
     /// Milliseconds from the record of `start` to that of `self`.
     ///
     /// # Errors
-    /// INVALID_RESOURCE_HANDLE when one was not recorded or has no timing, NOT_READY when one was not passed yet.
+    /// INVALID_RESOURCE_HANDLE when one was not recorded or has no timing, or when they are of two contexts; NOT_READY when one was
+    /// not passed yet.
     pub fn elapsed_since(&self, start: &Self) -> Result<f32> {
         self.check()?;
         start.check()?;
         self.check_captured(false)?;
         start.check_captured(false)?;
+        if self.owner != start.owner {
+            return Err(Error::INVALID_RESOURCE_HANDLE);
+        }
         let timed = |event: &Self| -> Result<(Record, Arc<Timed>)> {
             let record = event.record_state().ok_or(Error::INVALID_RESOURCE_HANDLE)?;
             let time = record.time.clone().ok_or(Error::INVALID_RESOURCE_HANDLE)?;

@@ -2,7 +2,10 @@
 
 use core::ffi::{c_int, c_uint};
 
-use crate::abi::{CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUlimit, Error, Result, conv};
+use crate::abi::{
+    CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUexecAffinityParam_param, CUexecAffinitySmCount,
+    CUexecAffinityType, CUlimit, Error, Result, conv,
+};
 use crate::device::{self, Context, context};
 use crate::driver;
 use crate::graph::capture;
@@ -221,14 +224,22 @@ driver! {
         context::current().map(drop)
     }
 
-    /// CUDA Driver API, Context Management: `cuCtxGetExecAffinity`. No context is bound to some of the compute units.
+    /// CUDA Driver API, Context Management: `cuCtxGetExecAffinity`. Every context has all of the compute units.
     fn cuCtxGetExecAffinity(affinity: *mut CUexecAffinityParam, kind: c_int) {
-        context::current()?;
-        // `CU_EXEC_AFFINITY_TYPE_SM_COUNT`
-        if affinity.is_null() || kind != 0 {
+        let device = context::current()?.device;
+        if affinity.is_null() {
             return Err(Error::INVALID_VALUE);
         }
-        Err(Error::UNSUPPORTED_EXEC_AFFINITY)
+        if kind != CUexecAffinityType::SM_COUNT.0 {
+            return Err(Error::UNSUPPORTED_EXEC_AFFINITY);
+        }
+        let count = CUexecAffinitySmCount {
+            val: device.agent.compute_units,
+        };
+        conv::write(affinity, CUexecAffinityParam {
+            r#type: CUexecAffinityType::SM_COUNT,
+            param: CUexecAffinityParam_param { smCount: count },
+        })
     }
 
     /// CUDA Driver API, Context Management (deprecated): `cuCtxAttach`.

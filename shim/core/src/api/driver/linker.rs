@@ -17,6 +17,8 @@ const FAT_BINARY: c_int = 2;
 const OBJECT: c_int = 3;
 const LIBRARY: c_int = 4;
 
+/// What archives begin with.
+const ARCHIVE_MAGIC: &[u8] = b"!<arch>\n";
 /// Bytes of an ELF header.
 const SMALLEST_IMAGE: usize = 64;
 
@@ -50,6 +52,7 @@ unsafe fn add(state: CUlinkState, kind: c_int, data: *const c_void, size: usize,
     };
     // SAFETY: as above.
     let bytes = unsafe { conv::slice(data.cast::<u8>(), size) }?;
+    let is_container = bytes.starts_with(&cuda_fatbin::CONTAINER_MAGIC.to_le_bytes());
     let one = |text: core::result::Result<Vec<u8>, Failure>| text.map(|text| vec![text]);
     let texts = match kind {
         PTX => {
@@ -59,15 +62,16 @@ unsafe fn add(state: CUlinkState, kind: c_int, data: *const c_void, size: usize,
             // SAFETY: text with a NUL at its end.
             one(unsafe { image::ptx_of(text.as_ptr()) })
         }
-        CUBIN | FAT_BINARY if bytes.starts_with(&cuda_fatbin::CONTAINER_MAGIC.to_le_bytes()) => {
-            one(image::ptx_of_container(bytes))
-        }
+        CUBIN | FAT_BINARY if is_container => one(image::ptx_of_container(bytes)),
         // Other images have to tell their own size from their header.
         CUBIN | FAT_BINARY if size >= SMALLEST_IMAGE => {
             // SAFETY: the caller's promise.
             one(unsafe { image::ptx_of(bytes.as_ptr()) })
         }
         OBJECT => image::ptx_of_object(bytes),
+        LIBRARY if !bytes.starts_with(ARCHIVE_MAGIC) => {
+            Err(Failure::new(Error::UNKNOWN, "error   : this is no archive of objects"))
+        }
         LIBRARY => Err(Failure::new(
             Error::NO_KERNEL_IMAGE_FOR_DEVICE,
             "error   : libraries cannot be linked, only PTX",
@@ -77,7 +81,14 @@ unsafe fn add(state: CUlinkState, kind: c_int, data: *const c_void, size: usize,
             "error   : the image is too short",
         )),
     };
-    linker.add(name, texts)
+    match texts {
+        // A fat binary with nothing for this GPU is as good as empty (recorded): what is missing shows when all is there.
+        Err(failure) if kind == FAT_BINARY && failure.error == Error::NO_KERNEL_IMAGE_FOR_DEVICE && is_container => {
+            log::warn!("{name} adds nothing to what is linked: {}", failure.log);
+            linker.add(name, Ok(Vec::new()))
+        }
+        texts => linker.add(name, texts),
+    }
 }
 
 /// As [`add`], of a file.
