@@ -503,10 +503,8 @@ mod tests {
     fn images_are_recognised() {
         let made = image(".version 7.8\n");
         // SAFETY: a whole image of ours.
-        assert_eq!(
-            unsafe { text_of(made.as_ptr()) },
-            Elf::Linked(b".version 7.8\n".to_vec())
-        );
+        let linked = unsafe { text_of(made.as_ptr()) };
+        assert_eq!(linked, Elf::Linked(b".version 7.8\n".to_vec()));
         let mut other = made.to_vec();
         other[9] = 0;
         // SAFETY: 64 bytes of header.
