@@ -1,4 +1,5 @@
-/* Medians of repeated batches. Each result is a line: NAME<tab>NANOSECONDS<tab>the H200's name for the same, or 801 where the call is not there. */
+/* Medians of repeated batches. Each result is a line: NAME<tab>NANOSECONDS<tab>the H200's name for the same, or 801 where the call is not there.
+ * A fourth field, "times", says that the second is a ratio. */
 #pragma once
 
 #define _GNU_SOURCE
@@ -37,6 +38,13 @@ static inline void result(const char *name, int error, double ns, const char *h2
 {
     if (error) printf("%s\t%d\t%s\n", name, error == 801 ? 801 : -error, h200);
     else printf("%s\t%.2f\t%s\n", name, ns, h200);
+    fflush(stdout);
+}
+
+/* How many times `base` nanoseconds `ns` are. */
+static inline void ratio(const char *name, double ns, double base)
+{
+    if (ns > 0 && base > 0) printf("%s\t%.3f\t\ttimes\n", name, ns / base);
     fflush(stdout);
 }
 

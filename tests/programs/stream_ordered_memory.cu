@@ -304,6 +304,46 @@ CASE(threads_on_their_own_streams_share_no_byte) {
   OK(cudaMemPoolDestroy(pool));
 }
 
+CASE(used_bytes_are_exact_however_streams_trade_memory) {
+  cudaMemPool_t pool = make_pool();
+  cudaStream_t one = stream(), two = stream();
+  uint64_t used = 0, high = 0, zero = 0;
+  std::vector<std::pair<unsigned*, size_t>> live;
+  auto take = [&](cudaStream_t stream, size_t size) {
+    live.push_back({allocate(pool, stream, size), (size + 511) / 512 * 512});
+    used += live.back().second;
+    if (used > high) high = used;
+  };
+  auto give = [&](cudaStream_t stream, bool in_order) {
+    auto [memory, size] = live.back();
+    live.pop_back();
+    OK(in_order ? cudaFreeAsync(memory, stream) : cudaFree(memory));
+    used -= size;
+  };
+  uint32_t random = 1;
+  for (int step = 0; step < 400; step++) {
+    random = random * 1664525 + 1013904223;
+    cudaStream_t stream = random >> 30 & 1 ? one : two;
+    // Equal sizes are taken from what the stream itself has freed, others are cut from what somebody has.
+    size_t size = random >> 29 & 1 ? SIZE : 1 + (random >> 8) % 100000;
+    if (live.size() < 8 && (live.empty() || random >> 31)) take(stream, size);
+    else give(stream, random >> 20 & 7);
+    // Asking is no part of most steps: it settles what streams hold.
+    if (step % 7 == 0) EXPECT(figure(pool, cudaMemPoolAttrUsedMemCurrent) == used);
+    if (step % 11 == 0) EXPECT(figure(pool, cudaMemPoolAttrUsedMemHigh) == high);
+    if (step % 50 == 49) {
+      OK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &zero));
+      high = used;
+    }
+  }
+  while (!live.empty()) give(one, true);
+  EXPECT(figure(pool, cudaMemPoolAttrUsedMemHigh) == high);
+  EXPECT(figure(pool, cudaMemPoolAttrUsedMemCurrent) == 0);
+  OK(cudaStreamDestroy(one));
+  OK(cudaStreamDestroy(two));
+  OK(cudaMemPoolDestroy(pool));
+}
+
 CASE(a_reset_ends_pools_and_their_memory) {
   cudaMemPool_t pool = make_pool(), before, now;
   unsigned* memory = allocate(pool, 0);

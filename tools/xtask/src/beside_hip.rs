@@ -5,9 +5,10 @@
 //! so a machine that is busy for a while hits both sides alike.
 
 use std::collections::HashMap;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::measure::{Row, h200};
 use crate::setup::{self, Rocr};
@@ -16,15 +17,16 @@ use crate::{Result, bench, exec, hip, process, programs};
 /// What a run gave for a name, and what the H200's record calls the same.
 struct Measured {
     name: String,
-    /// Nanoseconds, or why there are none.
-    ns: std::result::Result<f64, i32>,
+    /// In `unit`, or why there is none.
+    value: std::result::Result<f64, i32>,
     h200: String,
+    unit: &'static str,
 }
 
 /// `cargo xtask bench memory`.
 pub fn memory(pairs: u32) -> Result<(String, Vec<Row>)> {
-    // HIP asks its own map and ROCr: with 100 000 live blocks its run takes minutes already.
-    rows("memory", false, ["1000000", "100000"], pairs)
+    // HIP asks its own map and ROCr, each time: with 100 000 live blocks its side alone takes minutes.
+    rows("memory", false, ["1000000", "1000"], pairs)
 }
 
 /// `cargo xtask bench streams`.
@@ -38,18 +40,20 @@ fn rows(name: &str, kernels: bool, arguments: [&str; 2], pairs: u32) -> Result<(
     let recorded = h200()?;
     let mut order = Vec::new();
     let mut sides: [HashMap<String, Vec<std::result::Result<f64, i32>>>; 2] = Default::default();
-    for _ in 0..pairs.max(1) {
+    let pairs = pairs.max(1);
+    for pair in 1..=pairs {
         for (side, program) in [&ours, &theirs].into_iter().enumerate() {
-            for Measured { name, ns, h200 } in measure(program, arguments[side], side == 1)? {
-                if !order.iter().any(|(known, _)| *known == name) {
-                    order.push((name.clone(), h200));
+            let stage = format!("{name}, pair {pair} of {pairs}, {}", ["Regauge", "HIP"][side]);
+            for row in measure(program, arguments[side], side == 1, &stage)? {
+                if !order.iter().any(|(known, _, _)| *known == row.name) {
+                    order.push((row.name.clone(), row.h200, row.unit));
                 }
-                sides[side].entry(name).or_default().push(ns);
+                sides[side].entry(row.name).or_default().push(row.value);
             }
         }
     }
     let mut rows = Vec::new();
-    for (name, in_record) in order {
+    for (name, in_record, unit) in order {
         let of = |side: usize| -> Vec<f64> {
             let runs = sides[side].get(&name).map_or(&[][..], Vec::as_slice);
             runs.iter().filter_map(|run| run.ok()).collect()
@@ -59,7 +63,7 @@ fn rows(name: &str, kernels: bool, arguments: [&str; 2], pairs: u32) -> Result<(
             yardstick: median(of(1)),
             ratio: median(ratios),
             h200: recorded.get(&in_record).copied(),
-            ..Row::new(name.clone(), median(of(0)).unwrap_or(f64::NAN), "ns")
+            ..Row::new(name.clone(), median(of(0)).unwrap_or(f64::NAN), unit)
         });
         for (side, who) in ["Regauge", "HIP"].into_iter().enumerate() {
             let failed = sides[side].get(&name).into_iter().flatten().find_map(|run| run.err());
@@ -131,7 +135,8 @@ fn build(name: &str, kernels: bool, for_hip: bool) -> Result<PathBuf> {
     programs::compile(&format!("bench-{name}-{side}"), &source, gcc)
 }
 
-fn measure(program: &Path, argument: &str, on_hip: bool) -> Result<Vec<Measured>> {
+/// Runs one side; each of its lines shows at once, after `stage`, where somebody looks.
+fn measure(program: &Path, argument: &str, on_hip: bool, stage: &str) -> Result<Vec<Measured>> {
     let mut arguments = exec::Arguments::for_command([program.as_os_str(), argument.as_ref()]);
     arguments.gpus = 1;
     arguments.rocr = Rocr::V523;
@@ -141,20 +146,30 @@ fn measure(program: &Path, argument: &str, on_hip: bool) -> Result<Vec<Measured>
     } else {
         exec::command(&arguments, scratch.path())?
     };
-    let outcome = process::run(&mut command, Duration::from_secs(600))?;
+    let start = Instant::now();
+    let shown = stage.to_owned();
+    let outcome = process::run_heard(&mut command, Duration::from_secs(600), move |line| {
+        if std::io::stderr().is_terminal() {
+            // Over the line before.
+            eprint!("\r\x1b[K{shown}: {}\r", line.split('\t').next().unwrap_or_default());
+        }
+    })?;
+    eprintln!("{stage}: {:.0} s", start.elapsed().as_secs_f64());
     let results: Vec<Measured> = outcome
         .output
         .lines()
         .filter_map(|line| {
             let (name, rest) = line.split_once('\t')?;
-            let (value, h200) = rest.split_once('\t')?;
-            let value: f64 = value.parse().ok()?;
+            let mut fields = rest.split('\t');
+            let (text, h200) = (fields.next()?, fields.next()?);
+            let value: f64 = text.parse().ok()?;
             // An error is a whole number without a point: 801, or any other negated.
-            let error = rest.split('\t').next().is_some_and(|text| !text.contains('.'));
+            let error = !text.contains('.');
             Some(Measured {
                 name: name.into(),
-                ns: if error { Err((value as i32).abs()) } else { Ok(value) },
+                value: if error { Err((value as i32).abs()) } else { Ok(value) },
                 h200: h200.into(),
+                unit: if fields.next() == Some("times") { "times" } else { "ns" },
             })
         })
         .collect();

@@ -29,7 +29,7 @@ pub struct Arguments {
     #[arg(long, default_value_t = 500)]
     runs: u32,
     /// Runs of each side of `memory` and `streams`, in turn.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 3)]
     pairs: u32,
 }
 
@@ -58,7 +58,7 @@ pub struct Row {
     pub name: String,
     /// How much.
     pub value: f64,
-    /// Of what: `ns`, `us`, `KiB`, `Minstr/s`.
+    /// Of what: `ns`, `us`, `KiB`, `Minstr/s`, `times` another row.
     pub unit: &'static str,
     /// What the bench's yardstick took, where that is measured row by row.
     #[serde(skip_serializing_if = "Option::is_none")]

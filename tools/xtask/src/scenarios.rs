@@ -166,6 +166,8 @@ pub fn cases() -> Vec<Scenario> {
         halo("--ranks 2 --gate event").small_bar().over(Rocr::V523),
         Scenario::new("ipc_events", "").says(&["an event of a process that has ended", "will wait for ever"]),
         Scenario::new("ipc_events", "").gpus(1).small_bar().over(Rocr::V523),
+        stress("--seconds 6 --cycles 3"),
+        stress("--seconds 6 --cycles 3").over(Rocr::V523).gpus(1).small_bar(),
         Scenario::new("hostile_handles", ""),
         Scenario::new("hostile_handles", "--turns 100").over(Rocr::V523).gpus(1),
         // Counters that cross the ends of signed and unsigned numbers.
@@ -221,6 +223,24 @@ fn property(arguments: &'static str) -> Scenario {
 
 fn fault(case: &'static str) -> Scenario {
     Scenario::new("faults", case).gpus(1)
+}
+
+fn stress(arguments: &'static str) -> Scenario {
+    Scenario::new("memory_stress", arguments).says(&["memory_stress: ok"])
+}
+
+/// What `cargo xtask soak memory-stress` runs: 10 minutes over ROCr 6.1.2, then the rest over 5.2.3 and with a small BAR.
+pub fn soak_memory() -> Vec<Scenario> {
+    vec![
+        stress("--seconds 600 --cycles 10").limit(1800),
+        stress("--seconds 120 --cycles 4 --seed 1000")
+            .limit(900)
+            .over(Rocr::V523),
+        stress("--seconds 120 --cycles 4 --seed 2000")
+            .limit(900)
+            .gpus(1)
+            .small_bar(),
+    ]
 }
 
 /// What `cargo xtask soak stream-property` runs: 10 minutes, over both ROCr builds.

@@ -44,6 +44,8 @@ enum Name {
     GatedHalo,
     /// Random programs over streams against a sequential model, 10 minutes.
     StreamProperty,
+    /// Every kind of memory under eight threads, IPC with another process included, 10 minutes: nothing is left behind.
+    MemoryStress,
     /// UCX over device memory: every test and kind of memory of its perftest, and more sizes and offsets of ours.
     Ucx,
     /// Windows of virtual memory over all ranks: descriptors and free memory stay the same.
@@ -198,6 +200,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn scenario_runs(name: Name) -> Vec<Scenario> {
     match name {
         Name::GatedHalo => scenarios::soak(),
+        Name::MemoryStress => scenarios::soak_memory(),
         Name::StreamProperty => scenarios::soak_property(),
         Name::SymmetricWindow => scenarios::soak_windows(),
         _ => Vec::new(),

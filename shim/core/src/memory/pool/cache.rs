@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::memory::registry::Slot;
+use crate::memory::REGISTRY;
+use crate::memory::registry::{Ids, Slot};
 use crate::stream::Stream;
 
 const BUCKETS: usize = 64;
@@ -13,8 +14,18 @@ pub(super) struct Freed {
     pub time: u64,
 }
 
+/// What [`Cache::take`] gives.
+pub(super) struct Taken {
+    /// The last freed slot of the size, if there is one.
+    pub slot: Option<Slot>,
+    /// The id of what becomes of it, or of another slot.
+    pub id: u64,
+    /// How much of the size the pool's count of used bytes lacks.
+    pub uncounted: u64,
+}
+
 /// The freed slots of one stream in one pool. The lock is the stream's own users' only, but for another stream's search when
-/// all else is used up.
+/// all else is used up. Threads with streams of their own write no common word of pool or registry while they allocate and free.
 pub(super) struct Cache {
     pub stream: Arc<Stream>,
     bins: Mutex<Bins>,
@@ -24,12 +35,26 @@ pub(super) struct Cache {
 struct Bins {
     buckets: [Vec<Freed>; BUCKETS],
     count: usize,
+    /// Bytes that were freed, but that the pool still counts as used: the next allocations need not be counted.
+    credit: u64,
+    ids: Ids,
     /// Out of the pool's list: whatever comes now must go elsewhere.
     retired: bool,
 }
 
 fn bucket(size: u64) -> usize {
     (size.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
+}
+
+impl Bins {
+    fn put(&mut self, slot: Slot, time: u64) -> Result<(), Slot> {
+        if self.retired {
+            return Err(slot);
+        }
+        self.buckets[bucket(slot.size())].push(Freed { slot, time });
+        self.count += 1;
+        Ok(())
+    }
 }
 
 impl Cache {
@@ -39,6 +64,8 @@ impl Cache {
             bins: Mutex::new(Bins {
                 buckets: [const { Vec::new() }; BUCKETS],
                 count: 0,
+                credit: 0,
+                ids: Ids::default(),
                 retired: false,
             }),
         }
@@ -48,25 +75,42 @@ impl Cache {
         self.bins.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The last freed slot of exactly `size` bytes.
-    pub fn take(&self, size: u64) -> Option<Slot> {
-        let mut bins = self.bins();
+    /// The last freed slot of exactly `size` bytes, and what the allocation of that size needs besides.
+    pub fn take(&self, size: u64) -> Taken {
+        let bins = &mut *self.bins();
         let freed = &mut bins.buckets[bucket(size)];
-        let index = freed.iter().rposition(|freed| freed.slot.size() == size)?;
-        let slot = freed.remove(index).slot;
-        bins.count -= 1;
-        Some(slot)
+        let index = freed.iter().rposition(|freed| freed.slot.size() == size);
+        let slot = index.map(|index| {
+            bins.count -= 1;
+            freed.remove(index).slot
+        });
+        let counted = size.min(bins.credit);
+        bins.credit -= counted;
+        Taken {
+            slot,
+            id: REGISTRY.id_from(&mut bins.ids),
+            uncounted: size - counted,
+        }
     }
 
-    /// Keeps a slot that was freed at `time`; gives it back when the cache is retired.
-    pub fn put(&self, slot: Slot, time: u64) -> Result<(), Slot> {
+    /// Keeps a slot that the client frees at `time`; gives it back when the cache is retired. The pool goes on counting its bytes as
+    /// used: see [`Cache::take_credit`].
+    pub fn free(&self, slot: Slot, time: u64) -> Result<(), Slot> {
         let mut bins = self.bins();
-        if bins.retired {
-            return Err(slot);
-        }
-        bins.buckets[bucket(slot.size())].push(Freed { slot, time });
-        bins.count += 1;
+        let size = slot.size();
+        bins.put(slot, time)?;
+        bins.credit += size;
         Ok(())
+    }
+
+    /// Keeps a slot that nobody uses, as of `time`; gives it back when the cache is retired.
+    pub fn put(&self, slot: Slot, time: u64) -> Result<(), Slot> {
+        self.bins().put(slot, time)
+    }
+
+    /// Bytes that the pool counts as used and that are not; from here on the pool knows.
+    pub fn take_credit(&self) -> u64 {
+        std::mem::take(&mut self.bins().credit)
     }
 
     /// Holds nothing.

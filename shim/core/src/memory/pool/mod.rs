@@ -79,7 +79,9 @@ struct Settings {
 #[derive(Default)]
 #[repr(align(64))]
 struct Figures {
-    used: AtomicU64,
+    /// What is in use, and what streams have freed and may have again uncounted: the caches' credits. Never more than
+    /// `used_high`, which only rises to what is really in use.
+    counted: AtomicU64,
     used_high: AtomicU64,
     reserved: AtomicU64,
     reserved_high: AtomicU64,
@@ -170,7 +172,7 @@ impl Pool {
             A::RELEASE_THRESHOLD => long(&settings.release_threshold),
             A::RESERVED_MEM_CURRENT => long(&figures.reserved),
             A::RESERVED_MEM_HIGH => long(&figures.reserved_high),
-            A::USED_MEM_CURRENT => long(&figures.used),
+            A::USED_MEM_CURRENT => Ok(PoolValue::Long(self.used())),
             A::USED_MEM_HIGH => long(&figures.used_high),
             _ => Err(Error::INVALID_VALUE),
         }
@@ -206,7 +208,10 @@ impl Pool {
                 Ok(())
             }
             A::RESERVED_MEM_HIGH => reset(&figures.reserved_high, &figures.reserved),
-            A::USED_MEM_HIGH => reset(&figures.used_high, &figures.used),
+            A::USED_MEM_HIGH => {
+                self.used();
+                reset(&figures.used_high, &figures.counted)
+            }
             _ => Err(Error::INVALID_VALUE),
         }
     }
@@ -241,6 +246,7 @@ impl Pool {
         for (id, cache) in caches {
             let (slots, useful) = cache.harvest();
             if !useful {
+                self.figures.counted.fetch_sub(cache.take_credit(), Ordering::Relaxed);
                 locked(&self.caches).remove(&id);
             }
             if !slots.is_empty() {
@@ -374,32 +380,50 @@ impl Pool {
         shared
     }
 
-    /// Makes a slot memory of the client's: `size` bytes of it.
-    fn publish(&self, slot: Slot, size: u64) -> Entry {
-        let used = self.figures.used.fetch_add(slot.size(), Ordering::Relaxed) + slot.size();
-        if used > self.figures.used_high.load(Ordering::Relaxed) {
-            self.figures.used_high.fetch_max(used, Ordering::Relaxed);
+    /// Bytes in use, of which every cache's credit has been taken away.
+    fn used(&self) -> u64 {
+        let caches: Vec<_> = locked(&self.caches).values().cloned().collect();
+        let credit: u64 = caches.iter().map(|cache| cache.take_credit()).sum();
+        self.figures.counted.fetch_sub(credit, Ordering::Relaxed) - credit
+    }
+
+    /// Counts bytes that come into use.
+    fn count_used(&self, bytes: u64) {
+        let counted = self.figures.counted.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if counted > self.figures.used_high.load(Ordering::Relaxed) {
+            // Perhaps only because of what streams have freed.
+            self.figures.used_high.fetch_max(self.used(), Ordering::Relaxed);
         }
+    }
+
+    /// Makes a slot memory of the client's, `size` bytes of it, which are counted.
+    fn publish(&self, slot: Slot, size: u64, id: u64) -> Entry {
         let description = Description {
             more: self.handle,
             ..Description::device(Kind::Pool, slot.base(), size, self.context)
         };
-        slot.describe(&REGISTRY, &description)
+        slot.describe(&description, id)
     }
 
-    /// Takes note that a slot is the client's no more.
-    fn count_freed(&self, slot: &Slot) {
-        self.figures.used.fetch_sub(slot.size(), Ordering::Relaxed);
+    /// Takes note that something was freed.
+    fn note_freed(&self) {
         if !self.freed.load(Ordering::Relaxed) {
             self.freed.store(true, Ordering::Relaxed);
         }
     }
 
+    /// Takes note that a slot is the client's no more.
+    fn count_freed(&self, slot: &Slot) {
+        self.figures.counted.fetch_sub(slot.size(), Ordering::Relaxed);
+        self.note_freed();
+    }
+
     /// Keeps a slot that `stream` frees now.
     fn put(&self, cache: &Cache, slot: Slot) {
-        self.count_freed(&slot);
-        if let Err(slot) = cache.put(slot, cache.stream.now()) {
+        self.note_freed();
+        if let Err(slot) = cache.free(slot, cache.stream.now()) {
             // Retired when its stream, without a handle, had nothing left to do.
+            self.count_freed(&slot);
             locked(&self.arena).give_back(slot);
         }
     }
@@ -408,11 +432,12 @@ impl Pool {
     fn end(&self) {
         for entry in REGISTRY.entries(|entry| entry.kind == Kind::Pool && entry.more == self.handle) {
             if let Some((entry, slot)) = claimed(entry.base) {
-                self.figures.used.fetch_sub(slot.size(), Ordering::Relaxed);
+                self.count_freed(&slot);
                 log::debug!("a pool ends with {} bytes at {:#x} in use", entry.size, entry.base);
                 locked(&self.arena).give_back(slot);
             }
         }
+        self.used();
         for (_, cache) in std::mem::take(&mut *locked(&self.caches)) {
             let slots = cache.end();
             let mut arena = locked(&self.arena);
@@ -495,11 +520,19 @@ pub fn allocate_from_current(stream: &Arc<Stream>, size: u64) -> Result<Entry> {
 
 fn from_cache(pool: &Pool, cache: &Cache, stream: &Arc<Stream>, size: u64) -> Result<Entry> {
     let wanted = rounded(size)?;
-    let slot = match cache.take(wanted) {
+    let taken = cache.take(wanted);
+    let slot = match taken.slot {
         Some(slot) => slot,
-        None => pool.take(stream, wanted)?,
+        None => pool.take(stream, wanted).inspect_err(|_| {
+            // Credit that was taken for nothing.
+            let counted = wanted - taken.uncounted;
+            pool.figures.counted.fetch_sub(counted, Ordering::Relaxed);
+        })?,
     };
-    Ok(pool.publish(slot, size))
+    if taken.uncounted > 0 {
+        pool.count_used(taken.uncounted);
+    }
+    Ok(pool.publish(slot, size, taken.id))
 }
 
 fn claimed(address: u64) -> Option<(Entry, Slot)> {
@@ -574,7 +607,8 @@ impl Held {
     pub fn publish(&mut self) -> Result<Entry> {
         let pool = table::of_memory(self.pool)?;
         let slot = self.slot.take().ok_or(Error::INVALID_VALUE)?;
-        Ok(pool.publish(slot, self.size))
+        pool.count_used(slot.size());
+        Ok(pool.publish(slot, self.size, REGISTRY.next_id()))
     }
 
     /// Makes it unknown again.

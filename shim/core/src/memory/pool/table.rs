@@ -182,8 +182,7 @@ pub(super) fn end_if_unused(pool: &Pool) {
         return;
     }
     pool.trim(0);
-    let figures = &pool.figures;
-    let empty = figures.used.load(Ordering::Acquire) == 0 && figures.reserved.load(Ordering::Acquire) == 0;
+    let empty = pool.used() == 0 && pool.figures.reserved.load(Ordering::Acquire) == 0;
     if empty && let Some(table) = table().as_mut() {
         table.pools.remove(&pool.handle());
     }

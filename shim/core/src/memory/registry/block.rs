@@ -8,10 +8,11 @@
 //! sequence  odd: dead or being written     even: valid, and changes with every use of the block
 //! ```
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
+use std::sync::atomic::Ordering;
 
 use super::Conflict;
 use super::slab::Slab;
+use super::sync::{AtomicPtr, AtomicU64, fence};
 use crate::device::Context;
 
 /// What kind of memory an entry is.
@@ -234,6 +235,7 @@ pub struct Block {
     id: AtomicU64,
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<Block>() == 64);
 
 impl Block {

@@ -6,14 +6,16 @@
 
 mod block;
 mod slab;
+mod sync;
 mod table;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use block::Blocks;
 pub use block::{Block, Description, Entry, HIDDEN_OWNER, Kind};
+use sync::{AtomicU64, Mutex, MutexGuard, constant};
 use table::Table;
 
 use crate::device::Context;
@@ -42,24 +44,28 @@ struct Writer {
 }
 
 /// The process's registry.
+#[cfg(not(loom))]
 pub static REGISTRY: Registry = Registry::new();
 
 /// What lies at `address`, if CUDA knows it. Lock-free; one load for an address in a gigabyte that holds no block.
+#[cfg(not(loom))]
 #[inline]
 pub fn lookup(address: u64) -> Option<Entry> {
     REGISTRY.lookup(address)
 }
 
 impl Registry {
-    /// An empty registry: zeroes only, so that the process's own takes no room in the library's file.
-    pub const fn new() -> Self {
-        Self {
-            table: Table::new(),
-            writer: Mutex::new(Writer {
-                blocks: Blocks::new(),
-                ranges: BTreeMap::new(),
-            }),
-            last_id: AtomicU64::new(0),
+    constant! {
+        /// An empty registry: zeroes only, so that the process's own takes no room in the library's file.
+        pub fn new() -> Self {
+            Self {
+                table: Table::new(),
+                writer: Mutex::new(Writer {
+                    blocks: Blocks::new(),
+                    ranges: BTreeMap::new(),
+                }),
+                last_id: AtomicU64::new(0),
+            }
         }
     }
 
@@ -150,8 +156,19 @@ impl Registry {
         block.claim(kind, base).map(|entry| (entry, block))
     }
 
-    fn next_id(&self) -> u64 {
+    /// A new id.
+    pub fn next_id(&self) -> u64 {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// An id out of `ids`, which get more of them when they are used up.
+    pub fn id_from(&self, ids: &mut Ids) -> u64 {
+        if ids.next == ids.end {
+            ids.next = self.last_id.fetch_add(Ids::AT_ONCE, Ordering::Relaxed) + 1;
+            ids.end = ids.next + Ids::AT_ONCE;
+        }
+        ids.next += 1;
+        ids.next - 1
     }
 
     /// All entries that `wanted` picks, by address.
@@ -165,6 +182,17 @@ impl Registry {
         entries.retain(wanted);
         entries
     }
+}
+
+/// Ids for one owner, taken from the counter many at a time: threads that allocate in streams of their own share no word then.
+#[derive(Debug, Default)]
+pub struct Ids {
+    next: u64,
+    end: u64,
+}
+
+impl Ids {
+    const AT_ONCE: u64 = 256;
 }
 
 /// A range of addresses that is in the table for good, while what it describes comes and goes: what a pool keeps of each
@@ -201,10 +229,10 @@ impl Slot {
         Self { block, base, size }
     }
 
-    /// Makes the range answer as `description`, which lies in it and starts where it does.
-    pub fn describe(self, registry: &Registry, description: &Description) -> Entry {
+    /// Makes the range answer as `description`, which lies in it and starts where it does. `id` is one that the registry gave.
+    pub fn describe(self, description: &Description, id: u64) -> Entry {
         debug_assert!(description.base == self.base && description.size <= self.size);
-        self.block.fill(description, registry.next_id())
+        self.block.fill(description, id)
     }
 }
 
@@ -222,5 +250,5 @@ impl Writer {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -8,36 +8,46 @@
 //! entry     0                nothing here          -> miss, at the first level for nearly all host memory
 //!           pointer | 0      the next level, or at the last level the shared page
 //!           pointer | 1      a block that covers the span (all but its ends): its description says if the byte is in it
+//!           pointer | 3      at the last level, in the first of 16 aligned entries: as above, for all 16, of which the others are 0
 //! ```
 //!
 //! The design asked for two levels; with them a block of 100 GiB would be 25 million entries to write. Spans keep that to a few
-//! hundred. A page on which several blocks lie (registered host memory need not be aligned) has a [`SharedPage`].
+//! hundred, and the runs of 16 a block of 1 MiB to 16. A page on which several blocks lie (registered host memory need not be
+//! aligned) has a [`SharedPage`].
 //!
 //! Levels and shared pages are never freed: readers walk them without a lock. They are bounded by the address ranges that were
 //! ever used, 4 KiB for each 2 MiB.
 
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use super::block::{Block, Entry};
 use super::slab::Slab;
+use super::sync::{AtomicPtr, AtomicUsize, array, constant};
 
 /// End of the address space of user programs.
-pub(super) const ADDRESS_SPACE: u64 = 1 << 47;
+pub(super) const ADDRESS_SPACE: u64 = 1 << ADDRESS_BITS;
 
+const ADDRESS_BITS: u32 = ROOT_BITS + ROOTS.trailing_zeros();
 const PAGE_BITS: u32 = 12;
-const MID_BITS: u32 = 21;
-const ROOT_BITS: u32 = 30;
-const ROOTS: usize = 1 << (47 - ROOT_BITS);
-const FAN_OUT: usize = 512;
+const MID_BITS: u32 = PAGE_BITS + FAN_OUT.trailing_zeros();
+const ROOT_BITS: u32 = MID_BITS + FAN_OUT.trailing_zeros();
+// The model checker follows every entry: there the levels are as small as they can be.
+const ROOTS: usize = if cfg!(loom) { 2 } else { 1 << 17 };
+const FAN_OUT: usize = if cfg!(loom) { 4 } else { 512 };
+/// Leaves that the first of them may stand for.
+const RUN: usize = if cfg!(loom) { 2 } else { 16 };
+const RUN_BITS: u32 = PAGE_BITS + RUN.trailing_zeros();
 
 /// Bit 0 of an entry: the pointer is a block's.
 const COVERED: usize = 1;
+/// Bit 1, beside bit 0: the block covers the run that the entry begins.
+const WHOLE_RUN: usize = 2;
 
 /// One entry of a level.
 struct Slot(AtomicUsize);
 
-/// 512 entries.
+/// 512 entries, or at the last level as many leaves.
 struct Level([Slot; FAN_OUT]);
 
 /// Blocks that share a page, and more of them if there are many.
@@ -58,8 +68,10 @@ enum Content<'a, T> {
 }
 
 impl Slot {
-    const fn new() -> Self {
-        Self(AtomicUsize::new(0))
+    constant! {
+        fn new() -> Self {
+            Self(AtomicUsize::new(0))
+        }
     }
 
     #[inline]
@@ -71,22 +83,38 @@ impl Slot {
         // SAFETY: blocks and `T`s in slots are leaked, and each slot's `T` is that of its level.
         unsafe {
             if value & COVERED != 0 {
-                Content::Covered(&*core::ptr::with_exposed_provenance::<Block>(value & !COVERED))
+                Content::Covered(&*core::ptr::with_exposed_provenance::<Block>(
+                    value & !(COVERED | WHOLE_RUN),
+                ))
             } else {
                 Content::Next(&*core::ptr::with_exposed_provenance::<T>(value))
             }
         }
     }
 
-    fn cover(&self, block: &'static Block) {
-        self.0.store(
-            core::ptr::from_ref(block).expose_provenance() | COVERED,
-            Ordering::Release,
-        );
+    /// The block that covers the run which this leaf begins.
+    #[inline]
+    fn run(&self) -> Option<&'static Block> {
+        let value = self.0.load(Ordering::Acquire);
+        if value & WHOLE_RUN == 0 {
+            return None;
+        }
+        // SAFETY: blocks are leaked.
+        Some(unsafe { &*core::ptr::with_exposed_provenance::<Block>(value & !(COVERED | WHOLE_RUN)) })
     }
 
-    fn is_covered_by(&self, block: &'static Block) -> bool {
-        self.0.load(Ordering::Relaxed) == core::ptr::from_ref(block).addr() | COVERED
+    /// Points at a block; `how` is [`COVERED`], with [`WHOLE_RUN`] or without.
+    fn cover(&self, block: &'static Block, how: usize) {
+        let pointer = core::ptr::from_ref(block).expose_provenance();
+        self.0.store(pointer | how, Ordering::Release);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    fn is_covered_by(&self, block: &'static Block, how: usize) -> bool {
+        self.0.load(Ordering::Relaxed) == core::ptr::from_ref(block).addr() | how
     }
 
     fn clear(&self) {
@@ -111,16 +139,17 @@ impl Slot {
 impl Level {
     /// An empty one. Levels of all tables lie side by side.
     fn new() -> &'static Self {
-        static LEVELS: Mutex<Slab<Level>> = Mutex::new(Slab::new());
+        // Not one of the model checker's: it outlives a run of the model, and nothing happens with it locked.
+        static LEVELS: std::sync::Mutex<Slab<Level>> = std::sync::Mutex::new(Slab::new());
         let mut levels = LEVELS.lock().unwrap_or_else(PoisonError::into_inner);
-        levels.put(Self([const { Slot::new() }; FAN_OUT]))
+        levels.put(Self(array![Slot::new(); FAN_OUT]))
     }
 }
 
 impl SharedPage {
     fn new() -> Self {
         Self {
-            blocks: [const { AtomicPtr::new(core::ptr::null_mut()) }; 6],
+            blocks: array![AtomicPtr::new(core::ptr::null_mut()); 6],
             next: AtomicPtr::new(core::ptr::null_mut()),
         }
     }
@@ -202,9 +231,11 @@ fn leaf(address: u64) -> usize {
 }
 
 impl Table {
-    pub(super) const fn new() -> Self {
-        Self {
-            roots: [const { Slot::new() }; ROOTS],
+    constant! {
+        pub(super) fn new() -> Self {
+            Self {
+                roots: array![Slot::new(); ROOTS],
+            }
         }
     }
 
@@ -219,7 +250,13 @@ impl Table {
             Content::Next(mids) => match mids.0[mid(address)].load::<Level>() {
                 Content::Nothing => return None,
                 Content::Covered(block) => Content::Covered(block),
-                Content::Next(leaves) => leaves.0[leaf(address)].load::<SharedPage>(),
+                Content::Next(leaves) => {
+                    let at = leaf(address);
+                    match leaves.0[at].load::<SharedPage>() {
+                        Content::Nothing => Content::Covered(leaves.0[at & !(RUN - 1)].run()?),
+                        here => here,
+                    }
+                }
             },
         };
         match leaf {
@@ -229,7 +266,8 @@ impl Table {
         }
     }
 
-    /// The block that starts at `base` or covers it, whatever it describes now.
+    /// The block that starts at `base` or covers that byte's span, whatever it describes now. The leaf of a block's first byte is never
+    /// one that another stands for.
     pub(super) fn block(&self, base: u64) -> Option<&'static Block> {
         let mids: &Level = match self.roots.get(root(base))?.load() {
             Content::Nothing => return None,
@@ -251,37 +289,53 @@ impl Table {
     /// Enters a block that lies in `[base, base + size)`, which nothing else overlaps. Only the writer calls it.
     pub(super) fn insert(&self, base: u64, size: u64, block: &'static Block) {
         self.for_each_span(base, size, &mut |place| match place {
-            Place::Whole(slot) => slot.cover(block),
-            Place::Page(slot) => match slot.load::<SharedPage>() {
-                Content::Nothing => slot.cover(block),
-                Content::Next(page) => page.add(block),
-                Content::Covered(_) => {
-                    // A second block on this page: both move to a shared page, which readers see at once or not yet.
-                    let page = SharedPage::new();
-                    let value = slot.0.load(Ordering::Relaxed) & !COVERED;
-                    page.blocks[0].store(core::ptr::with_exposed_provenance_mut(value), Ordering::Relaxed);
-                    page.add(block);
-                    let page = Box::leak(Box::new(page));
-                    slot.0
-                        .store(core::ptr::from_ref(page).expose_provenance(), Ordering::Release);
+            Place::Whole(slot) => slot.cover(block, COVERED),
+            // A page of it may have an old shared page, which readers look at first.
+            Place::Run(slots) if slots.iter().all(Slot::is_empty) => slots[0].cover(block, COVERED | WHOLE_RUN),
+            Place::Run(slots) | Place::Pages(slots) => {
+                for slot in slots {
+                    Self::cover_page(slot, block);
                 }
-            },
+            }
         });
+    }
+
+    /// Enters a block on one page.
+    fn cover_page(slot: &Slot, block: &'static Block) {
+        match slot.load::<SharedPage>() {
+            Content::Nothing => slot.cover(block, COVERED),
+            Content::Next(page) => page.add(block),
+            Content::Covered(_) => {
+                // A second block on this page: both move to a shared page, which readers see at once or not yet.
+                let page = SharedPage::new();
+                let value = slot.0.load(Ordering::Relaxed) & !COVERED;
+                page.blocks[0].store(core::ptr::with_exposed_provenance_mut(value), Ordering::Relaxed);
+                page.add(block);
+                let page = Box::leak(Box::new(page));
+                slot.0
+                    .store(core::ptr::from_ref(page).expose_provenance(), Ordering::Release);
+            }
+        }
     }
 
     /// Undoes [`Table::insert`]. Only the writer calls it.
     pub(super) fn remove(&self, base: u64, size: u64, block: &'static Block) {
         self.for_each_span(base, size, &mut |place| match place {
             Place::Whole(slot) => slot.clear(),
-            Place::Page(slot) => match slot.load::<SharedPage>() {
-                Content::Next(page) => page.take_out(block),
-                Content::Covered(_) if slot.is_covered_by(block) => slot.clear(),
-                Content::Covered(_) | Content::Nothing => {}
-            },
+            Place::Run(slots) if slots[0].is_covered_by(block, COVERED | WHOLE_RUN) => slots[0].clear(),
+            Place::Run(slots) | Place::Pages(slots) => {
+                for slot in slots {
+                    if slot.is_covered_by(block, COVERED) {
+                        slot.clear();
+                    } else if let Content::Next(page) = slot.load::<SharedPage>() {
+                        page.take_out(block);
+                    }
+                }
+            }
         });
     }
 
-    /// Visits the slots of a range: the largest spans that lie wholly in it, and single pages elsewhere.
+    /// Visits the slots of a range: the largest spans that lie wholly in it, and pages elsewhere.
     ///
     /// A span that already has a next level (small blocks lived there once) is visited through that level: replacing it would
     /// leak it, again each time.
@@ -313,8 +367,14 @@ impl Table {
                     let leaves = slot.next(Level::new);
                     let mut page = at;
                     while page < in_mid.end {
-                        visit(Place::Page(&leaves.0[leaf(page)]));
-                        page = span(page, in_mid.end, PAGE_BITS).end;
+                        let in_run = span(page, in_mid.end, RUN_BITS);
+                        let slots = &leaves.0[leaf(page)..=leaf(in_run.end - 1)];
+                        visit(if in_run.whole {
+                            Place::Run(slots)
+                        } else {
+                            Place::Pages(slots)
+                        });
+                        page = in_run.end;
                     }
                 }
             }
@@ -326,8 +386,10 @@ impl Table {
 enum Place<'a> {
     /// A span that the range covers wholly.
     Whole(&'a Slot),
-    /// A page that it covers wholly or in part.
-    Page(&'a Slot),
+    /// A run that it covers wholly.
+    Run(&'a [Slot]),
+    /// Pages of one run that it covers, the first and the last perhaps in part.
+    Pages(&'a [Slot]),
 }
 
 struct Span {
