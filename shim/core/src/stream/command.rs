@@ -63,7 +63,6 @@ pub(super) fn start_copies(
     completion: &Arc<Completion>,
 ) -> Result<()> {
     let signals = waits_for.signals();
-    completion.set_unaided();
     for (index, span) in spans.iter().enumerate() {
         // SAFETY: the promise of `Stream::copy`'s callers; signals live as long as their completions.
         let started = unsafe {
@@ -86,6 +85,8 @@ pub(super) fn start_copies(
             return Err(Error::INVALID_VALUE);
         }
     }
+    // Not before: another thread's copy that waits for this one could come before it in an engine.
+    completion.set_unaided();
     Ok(())
 }
 

@@ -55,14 +55,22 @@ pub unsafe fn copy(stream: &Stream, dst: &Side, src: &Side, extent: &Extent, wai
         (Place::Device(a), Place::Device(b)) => between_devices(stream, &spans, a, b),
         (Place::Device(device), Place::Pinned(views)) => {
             let shifted = shifted(&spans, 0, views.device);
-            finish(stream.copy(&shifted, device.agent, device.host, Vec::new())?, wait)
+            finish(
+                stream,
+                stream.copy(&shifted, device.agent, device.host, Vec::new())?,
+                wait,
+            )
         }
         (Place::Pinned(views), Place::Device(device)) => {
             let shifted = shifted(&spans, views.device, 0);
-            finish(stream.copy(&shifted, device.host, device.agent, Vec::new())?, wait)
+            finish(
+                stream,
+                stream.copy(&shifted, device.host, device.agent, Vec::new())?,
+                wait,
+            )
         }
         // SAFETY: the caller's promise about pageable memory.
-        (Place::Device(device), Place::Pageable) => finish(unsafe { upload(stream, device, &spans) }?, wait),
+        (Place::Device(device), Place::Pageable) => finish(stream, unsafe { upload(stream, device, &spans) }?, wait),
         // SAFETY: as above.
         (Place::Pageable, Place::Device(device)) => unsafe { download(stream, device, &spans) },
         (to, from) => {
@@ -88,9 +96,9 @@ fn shifted(spans: &[Span], dst: u64, src: u64) -> Vec<Span> {
         .collect()
 }
 
-fn finish(last: Option<Arc<Completion>>, wait: bool) -> Result<()> {
+fn finish(stream: &Stream, last: Option<Arc<Completion>>, wait: bool) -> Result<()> {
     match last {
-        Some(completion) if wait => completion.wait(),
+        Some(completion) if wait => stream.wait_for_end(&completion),
         _ => Ok(()),
     }
 }
@@ -162,7 +170,7 @@ unsafe fn upload(stream: &Stream, device: &'static Device, spans: &[Span]) -> Re
     let mut sent: Vec<Arc<Completion>> = Vec::new();
     for piece in pieces(spans) {
         if let Some(oldest) = sent.len().checked_sub(IN_FLIGHT) {
-            sent[oldest].wait()?;
+            stream.wait_for_end(&sent[oldest])?;
         }
         let bytes: u64 = piece.iter().map(|span| span.len).sum();
         let mut chunk = Chunk::new(device, bytes as usize)?;
@@ -231,7 +239,7 @@ unsafe fn download(stream: &Stream, device: &'static Device, spans: &[Span]) -> 
         let Some((piece, mut chunk, arrival)) = coming.pop_front() else {
             return Ok(());
         };
-        if let Err(error) = arrival.map_or(Ok(()), |completion| completion.wait()) {
+        if let Err(error) = arrival.map_or(Ok(()), |completion| stream.wait_for_end(&completion)) {
             // The engine may still write to the buffers: they are lost with the process's GPU.
             std::mem::forget(chunk);
             std::mem::forget(coming);

@@ -443,7 +443,7 @@ impl Stream {
         }
     }
 
-    /// Submits what may be submitted of the parked operations; for [`proxy`] alone. Conditions that only a device can look at
+    /// Submits what may be submitted of the parked operations; for [`proxy`] and [`Stream::help`]. Conditions that only a device can look at
     /// become `questions`, and are answered in the next call. False when nothing is parked any more.
     pub(super) fn advance(&self, questions: &mut Questions) -> bool {
         let _turn = self.turn();
@@ -690,12 +690,48 @@ impl Stream {
         }
         if !self.is_quiet() {
             let tail = self.state().tail.clone();
+            self.help(|| tail.is_submitted())?;
             tail.wait()?;
             self.settle();
         }
         // Work that had ended before is seen now.
         super::synchronized();
         fault::check()
+    }
+
+    /// Waits for the end of an operation of this stream.
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn wait_for_end(&self, completion: &Completion) -> Result<()> {
+        self.help(|| completion.is_submitted())?;
+        completion.wait()
+    }
+
+    /// Submits parked copies as soon as what they come behind has ended, in the proxy's place, until `enough`: who calls this waits
+    /// anyway, and is woken by the end itself. Stops where only the proxy knows when it goes on.
+    fn help(&self, enough: impl Fn() -> bool) -> Result<()> {
+        while !enough() {
+            let before = {
+                let state = self.state();
+                match state.parked.front() {
+                    Some(first) if first.command.may_follow(&first.waits_for) => None,
+                    Some(first) if matches!(first.command, Command::Copy { .. }) => {
+                        first.waits_for.iter().find(|c| !c.ends_unaided()).cloned()
+                    }
+                    _ => return Ok(()),
+                }
+            };
+            match before {
+                Some(completion) if completion.is_submitted() => completion.wait_quietly()?,
+                // Parked itself, in another stream.
+                Some(_) => return Ok(()),
+                None => {
+                    self.advance(&mut Questions::default());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Waits until an operation enqueued now could begin, for work that the host does in the stream's place.
