@@ -1,6 +1,7 @@
 //! Host memory that GPUs can use: allocated here (`cudaHostAlloc`), or the client's, pinned (`cudaHostRegister`).
 
 use core::ptr::NonNull;
+use std::os::fd::AsRawFd as _;
 use std::sync::OnceLock;
 
 use super::registry::{Conflict, Description};
@@ -86,7 +87,7 @@ pub unsafe fn register(context: &'static Context, address: u64, size: usize, fla
         Some(_) => return Err(Error::INVALID_VALUE),
         None => {}
     }
-    make_present(pointer, size, flags & READ_ONLY == 0)?;
+    check_mapped(pointer, size, flags & READ_ONLY == 0)?;
     // SAFETY: mapped now (checked), and later by the caller's promise.
     let device = unsafe { hsa::memory::lock(pointer, size, &all_gpus()?, context.device.host_pool) };
     let device = device.map_err(|error| {
@@ -144,6 +145,62 @@ pub fn pinned(address: u64) -> Result<Entry> {
 }
 
 const PAGE: usize = 4096;
+
+/// From this size on, bytes, asking for each mapping costs less than touching each page.
+const MANY_PAGES: usize = 128 << 10;
+
+/// [`Error::INVALID_VALUE`] for a range that is not mapped, or not writable if `writable`.
+fn check_mapped(address: NonNull<u8>, size: usize, writable: bool) -> Result<()> {
+    let start = address.as_ptr().addr();
+    if size >= MANY_PAGES
+        && let Some(permitted) = mappings_permit(start, start + size, writable)
+    {
+        return if permitted { Ok(()) } else { Err(Error::INVALID_VALUE) };
+    }
+    make_present(address, size, writable)
+}
+
+/// As [`permits`], by the kernel's answers about single mappings (`PROCMAP_QUERY`); `None` where it knows no such question, before
+/// Linux 6.11.
+fn mappings_permit(start: usize, end: usize, writable: bool) -> Option<bool> {
+    /// `struct procmap_query` of `linux/fs.h`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Query {
+        size: u64,
+        flags: u64,
+        address: u64,
+        start: u64,
+        end: u64,
+        /// 1 readable, 2 writable.
+        permissions: u64,
+        /// Page size, offset, inode, device, and what is not asked for: name and build id.
+        rest: [u64; 7],
+    }
+    const _: () = assert!(size_of::<Query>() == 104);
+    /// `_IOWR('f', 17, struct procmap_query)`
+    const PROCMAP_QUERY: libc::c_ulong = 0xc068_6611;
+    let maps = std::fs::File::open("/proc/self/maps").ok()?;
+    let wanted = if writable { 3 } else { 1 };
+    let mut covered = start as u64;
+    while covered < end as u64 {
+        let mut query = Query {
+            size: size_of::<Query>() as u64,
+            address: covered,
+            ..Query::default()
+        };
+        // SAFETY: the kernel reads and writes the structure, whose size it is told.
+        if unsafe { libc::ioctl(maps.as_raw_fd(), PROCMAP_QUERY, &raw mut query) } != 0 {
+            let hole = std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOENT);
+            return hole.then_some(false);
+        }
+        if query.permissions & wanted != wanted {
+            return Some(false);
+        }
+        covered = query.end;
+    }
+    Some(true)
+}
 
 /// Faults the range's pages in, as pinning would; [`Error::INVALID_VALUE`] for a range that is not mapped, or not writable if
 /// `writable`.
@@ -245,24 +302,41 @@ mod tests {
     }
 
     #[test]
-    fn only_memory_that_can_be_pinned_is_made_present() {
-        let mut page = vec![0u8; 2 * PAGE];
-        assert_eq!(make_present(NonNull::from(&mut page[5]), PAGE, true), Ok(()));
-        let nowhere = NonNull::new(core::ptr::without_provenance_mut::<u8>(PAGE)).unwrap();
-        assert_eq!(make_present(nowhere, PAGE, true), Err(Error::INVALID_VALUE));
-        // SAFETY: a new private mapping.
-        let read_only = unsafe {
-            libc::mmap(
-                core::ptr::null_mut(),
-                PAGE,
-                libc::PROT_READ,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
+    fn only_memory_that_can_be_pinned_passes() {
+        const SIZE: usize = 2 * MANY_PAGES;
+        let check = |address: NonNull<u8>, size, writable| {
+            let result = check_mapped(address, size, writable);
+            assert_eq!(make_present(address, size, writable), result, "the two ways agree");
+            let asked = mappings_permit(address.as_ptr().addr(), address.as_ptr().addr() + size, writable);
+            assert!(asked.is_none_or(|permitted| permitted == result.is_ok()));
+            result
         };
-        let read_only = NonNull::new(read_only.cast::<u8>()).unwrap();
-        assert_eq!(make_present(read_only, PAGE, true), Err(Error::INVALID_VALUE));
-        assert_eq!(make_present(read_only, PAGE, false), Ok(()));
+        // SAFETY: a new private mapping each.
+        let mapped = |protection| unsafe {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let address = libc::mmap(core::ptr::null_mut(), SIZE, protection, flags, -1, 0);
+            NonNull::new(address.cast::<u8>()).unwrap()
+        };
+        let mut memory = vec![0u8; SIZE];
+        for size in [PAGE, SIZE - 5] {
+            assert_eq!(check(NonNull::from(&mut memory[5]), size, true), Ok(()));
+            let nowhere = NonNull::new(core::ptr::without_provenance_mut::<u8>(PAGE)).unwrap();
+            assert_eq!(check(nowhere, size, true), Err(Error::INVALID_VALUE));
+            let read_only = mapped(libc::PROT_READ);
+            assert_eq!(check(read_only, size, true), Err(Error::INVALID_VALUE));
+            assert_eq!(check(read_only, size, false), Ok(()));
+        }
+        // A page in the middle goes: first its rights, then itself.
+        let holed = mapped(libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: whole pages of that mapping.
+        unsafe {
+            let page = holed.as_ptr().add(SIZE / 2).cast();
+            assert_eq!(check(holed, SIZE, true), Ok(()));
+            assert_eq!(libc::mprotect(page, PAGE, libc::PROT_READ), 0);
+            assert_eq!(check(holed, SIZE, true), Err(Error::INVALID_VALUE));
+            assert_eq!(check(holed, SIZE, false), Ok(()));
+            assert_eq!(libc::munmap(page, PAGE), 0);
+            assert_eq!(check(holed, SIZE, false), Err(Error::INVALID_VALUE));
+        }
     }
 }
