@@ -107,7 +107,12 @@ pub fn ptx_of_object(file: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     if containers.is_empty() {
         return Err(invalid_image("the object has no device code"));
     }
-    containers.into_iter().map(ptx_of_container).collect()
+    let (texts, refused): (Vec<_>, Vec<_>) = containers.into_iter().map(ptx_of_container).partition(Result::is_ok);
+    // nvcc writes empty containers too, for sources without device code.
+    match refused.into_iter().find_map(Result::err) {
+        Some(failure) if texts.is_empty() => Err(failure),
+        _ => Ok(texts.into_iter().flatten().collect()),
+    }
 }
 
 /// What follows blanks and comments.
