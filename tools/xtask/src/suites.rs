@@ -404,7 +404,7 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 11] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 12] = [
     ("kernel_features", None),
     ("language", None),
     ("host_calls", None),
@@ -413,6 +413,7 @@ const CUDA_PROGRAMS: [(&str, Option<&str>); 11] = [
     ("known_issues", None),
     ("graphs", None),
     ("copies", None),
+    ("arrays", None),
     ("stream_ordered_memory", None),
     ("stream_order", None),
     // All streams share one hardware queue.

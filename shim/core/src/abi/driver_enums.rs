@@ -878,3 +878,21 @@ c_enum! {
         NV_BLOB = 2,
     }
 }
+
+c_enum! {
+    /// What a side of a copy of a batch is.
+    CUmemcpy3DOperandType {
+        POINTER = 1,
+        ARRAY = 2,
+    }
+}
+
+c_enum! {
+    /// What a texture or surface object reads.
+    CUresourcetype {
+        ARRAY = 0,
+        MIPMAPPED_ARRAY = 1,
+        LINEAR = 2,
+        PITCH2D = 3,
+    }
+}

@@ -613,3 +613,125 @@ pub struct CUmemcpyAttributes {
 
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for CUmemcpyAttributes {}
+
+/// A place in a copy of a batch, in elements.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUoffset3D {
+    pub x: usize,
+    pub y: usize,
+    pub z: usize,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUoffset3D {}
+
+/// How much a copy of a batch moves, in elements.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUextent3D {
+    pub width: usize,
+    pub height: usize,
+    pub depth: usize,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUextent3D {}
+
+/// The part `op.ptr` of [`CUmemcpy3DOperand`]: rows and layers in elements, 0 without gaps.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUmemcpy3DOperand_ptr {
+    pub ptr: CUdeviceptr,
+    pub rowLength: usize,
+    pub layerHeight: usize,
+    pub locHint: CUmemLocation,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemcpy3DOperand_ptr {}
+
+/// The part `op.array` of [`CUmemcpy3DOperand`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUmemcpy3DOperand_array {
+    pub array: CUarray,
+    pub offset: CUoffset3D,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemcpy3DOperand_array {}
+
+/// The part `op` of [`CUmemcpy3DOperand`]; its type is the tag.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union CUmemcpy3DOperand_op {
+    pub ptr: CUmemcpy3DOperand_ptr,
+    pub array: CUmemcpy3DOperand_array,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemcpy3DOperand_op {}
+
+/// One side of a copy of a batch (`cuMemcpy3DBatchAsync`); the runtime's structure has the same layout.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUmemcpy3DOperand {
+    pub r#type: CUmemcpy3DOperandType,
+    pub op: CUmemcpy3DOperand_op,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUmemcpy3DOperand {}
+
+/// One copy of a batch (`cuMemcpy3DBatchAsync`); the runtime's structure has the same layout.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CUDA_MEMCPY3D_BATCH_OP {
+    pub src: CUmemcpy3DOperand,
+    pub dst: CUmemcpy3DOperand,
+    pub extent: CUextent3D,
+    pub srcAccessOrder: c_int,
+    pub flags: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_MEMCPY3D_BATCH_OP {}
+
+/// The memory that an array with deferred mapping needs.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUDA_ARRAY_MEMORY_REQUIREMENTS {
+    pub size: usize,
+    pub alignment: usize,
+    pub reserved: [c_uint; 4],
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_ARRAY_MEMORY_REQUIREMENTS {}
+
+/// The part `tileExtent` of [`CUDA_ARRAY_SPARSE_PROPERTIES`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUDA_ARRAY_SPARSE_PROPERTIES_tileExtent {
+    pub width: c_uint,
+    pub height: c_uint,
+    pub depth: c_uint,
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_ARRAY_SPARSE_PROPERTIES_tileExtent {}
+
+/// Tiles and tail of a sparse array.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUDA_ARRAY_SPARSE_PROPERTIES {
+    pub tileExtent: CUDA_ARRAY_SPARSE_PROPERTIES_tileExtent,
+    pub miptailFirstLevel: c_uint,
+    pub miptailSize: c_ulonglong,
+    pub flags: c_uint,
+    pub reserved: [c_uint; 4],
+}
+
+// SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for CUDA_ARRAY_SPARSE_PROPERTIES {}

@@ -696,4 +696,56 @@ assert_layout! {
         dstLocHint: 12,
         flags: 20,
     }
+    CUoffset3D: 24, 8 {
+        x: 0,
+        y: 8,
+        z: 16,
+    }
+    CUextent3D: 24, 8 {
+        width: 0,
+        height: 8,
+        depth: 16,
+    }
+    CUmemcpy3DOperand_ptr: 32, 8 {
+        ptr: 0,
+        rowLength: 8,
+        layerHeight: 16,
+        locHint: 24,
+    }
+    CUmemcpy3DOperand_array: 32, 8 {
+        array: 0,
+        offset: 8,
+    }
+    CUmemcpy3DOperand_op: 32, 8 {
+        ptr: 0,
+        array: 0,
+    }
+    CUmemcpy3DOperand: 40, 8 {
+        r#type: 0,
+        op: 8,
+    }
+    CUDA_MEMCPY3D_BATCH_OP: 112, 8 {
+        src: 0,
+        dst: 40,
+        extent: 80,
+        srcAccessOrder: 104,
+        flags: 108,
+    }
+    CUDA_ARRAY_MEMORY_REQUIREMENTS: 32, 8 {
+        size: 0,
+        alignment: 8,
+        reserved: 16,
+    }
+    CUDA_ARRAY_SPARSE_PROPERTIES_tileExtent: 12, 4 {
+        width: 0,
+        height: 4,
+        depth: 8,
+    }
+    CUDA_ARRAY_SPARSE_PROPERTIES: 48, 8 {
+        tileExtent: 0,
+        miptailFirstLevel: 12,
+        miptailSize: 16,
+        flags: 24,
+        reserved: 28,
+    }
 }

@@ -1,15 +1,15 @@
 //! `libcudart.so.13`: the calls whose arguments or structures CUDA 13 changed. All others are [`runtime`](super::runtime)'s.
 
-use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use super::{driver, runtime};
 use crate::abi::cuda13::{cudaDeviceProp, cudaPointerAttributes};
 use crate::abi::{
-    CUmemAllocationType, Error, Plain, conv, cudaDriverEntryPointQueryResult, cudaMemAllocationType, cudaMemLocation,
-    cudaMemPool_t,
+    CUDA_MEMCPY3D_BATCH_OP, CUmemAllocationType, CUmemcpyAttributes, Error, Plain, conv,
+    cudaDriverEntryPointQueryResult, cudaMemAllocationType, cudaMemLocation, cudaMemPool_t, cudaStream_t,
 };
 use crate::device::{self, attributes, properties};
-use crate::runtime;
+use crate::{runtime, streamed};
 
 /// The version of the runtime whose symbols and structures these are.
 pub const RUNTIME_VERSION: c_int = 13000;
@@ -107,5 +107,26 @@ runtime! {
         device::init()?;
         // SAFETY: as above.
         conv::result(unsafe { driver::cuMemSetMemPool(location.cast(), CUmemAllocationType(kind.0), pool) })
+    }
+}
+
+streamed! { runtime
+    /// CUDA Runtime API 13, Memory Management: `cudaMemcpyBatchAsync`, which does not say which copy failed.
+    fn cudaMemcpyBatchAsync(
+        dsts: *const *mut c_void, srcs: *const *const c_void, sizes: *const usize, count: usize,
+        attributes: *mut CUmemcpyAttributes, firsts: *mut usize, kinds: usize, stream: cudaStream_t,
+    ), fn cudaMemcpyBatchAsync_ptsz(..) |default| {
+        let (stream, nobody) = (runtime::resolve(stream, default)?, core::ptr::null_mut());
+        let (dsts, srcs) = (dsts.cast::<u64>(), srcs.cast::<u64>());
+        // SAFETY: the application promises the arrays.
+        unsafe { driver::copy_batch(&stream, dsts, srcs, sizes, count, attributes, firsts, kinds, nobody) }
+    }
+
+    /// CUDA Runtime API 13, Memory Management: `cudaMemcpy3DBatchAsync`, as well.
+    fn cudaMemcpy3DBatchAsync(
+        count: usize, operations: *mut CUDA_MEMCPY3D_BATCH_OP, flags: c_ulonglong, stream: cudaStream_t,
+    ), fn cudaMemcpy3DBatchAsync_ptsz(..) |default| {
+        // SAFETY: as above.
+        unsafe { driver::copy_boxes(&*runtime::resolve(stream, default)?, count, operations, core::ptr::null_mut(), flags) }
     }
 }

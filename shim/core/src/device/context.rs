@@ -207,6 +207,7 @@ impl Context {
             // SAFETY: NULL, or a leaked object: threads that still hold it find an empty set of streams after its shutdown.
             streams: unsafe { streams.as_ref() },
             memory: crate::memory::take_all(self),
+            arrays: crate::memory::array::take_all(self),
         })
     }
 }
@@ -216,6 +217,7 @@ struct Ended {
     context: &'static Context,
     streams: Option<&'static ContextStreams>,
     memory: Vec<crate::memory::Entry>,
+    arrays: crate::memory::array::Ended,
 }
 
 impl Ended {
@@ -226,6 +228,7 @@ impl Ended {
             streams.shutdown();
         }
         crate::memory::release_all(&self.memory);
+        drop(self.arrays);
         if self.context.primary {
             crate::memory::pool::device_ended(self.context.device);
         }

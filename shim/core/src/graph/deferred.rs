@@ -11,7 +11,7 @@ use crate::abi::Result;
 use crate::device::Device;
 use crate::stream::Stream;
 use crate::stream::copy::{self, pieces};
-use crate::stream::locate::{Place, locate};
+use crate::stream::locate::{Place, place};
 use crate::stream::spans::{Span, spans};
 use crate::stream::staging::Chunk;
 
@@ -24,10 +24,7 @@ const BUFFERS: usize = 4;
 /// As [`copy::copy`].
 pub(super) fn enqueue(stream: &Arc<Stream>, operation: &Copy) -> Result<()> {
     let Copy { dst, src, extent, .. } = operation;
-    let (to, from) = (
-        locate(dst.start, dst.reach(extent)?)?,
-        locate(src.start, src.reach(extent)?)?,
-    );
+    let (to, from) = (place(dst, extent)?, place(src, extent)?);
     match (to, from) {
         (Place::Device(device), Place::Pageable) => upload(stream, device, &spans(dst, src, extent)),
         (Place::Pageable, Place::Device(device)) => download(stream, device, &spans(dst, src, extent)),

@@ -4,14 +4,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::flat::{Difference, Item, difference, flatten, order};
 use super::memory::Allocation;
+use super::operation::Copy;
 use super::plan::{Plan, Resources};
 use super::user_object::Held;
 use super::{EXECS, Graph, Operation, capture};
 use crate::abi::{CUgraphExecUpdateResult, Error, Result};
 use crate::hsa::fault;
+use crate::stream::Stream;
 use crate::stream::completion::Frontier;
-use crate::stream::locate::locate;
-use crate::stream::{Stream, spans::Side};
+use crate::stream::locate::place;
+use crate::stream::spans::{Extent, Side};
 
 /// `CU_GRAPH_INSTANTIATE_FLAG_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,12 +301,16 @@ impl State {
     }
 }
 
-/// Whether an update may replace one operation by the other, as recorded: a copy keeps the kinds of its sides, a fill its
-/// number of dimensions, and memory nodes their block.
+/// Whether an update may replace one operation by the other, as recorded: a copy keeps the kinds of its sides, and may have only one
+/// dimension where it touches an array; a fill keeps its number of dimensions, and memory nodes their block.
 fn may_become(old: &Operation, new: &Operation) -> bool {
     match (old, new) {
         (Operation::Copy(old), Operation::Copy(new)) => {
-            kind(&old.dst) == kind(&new.dst) && kind(&old.src) == kind(&new.src)
+            let fixed = |copy: &Copy| {
+                let flat = copy.extent.height == 1 && copy.extent.depth == 1;
+                !flat && (copy.dst.array != 0 || copy.src.array != 0)
+            };
+            kind(&old.dst) == kind(&new.dst) && kind(&old.src) == kind(&new.src) && !fixed(old) && !fixed(new)
         }
         (Operation::Fill(old), Operation::Fill(new)) => (old.params.height > 1) == (new.params.height > 1),
         (Operation::Alloc(old), Operation::Alloc(new)) | (Operation::Free(old), Operation::Free(new)) => {
@@ -316,5 +322,5 @@ fn may_become(old: &Operation, new: &Operation) -> bool {
 
 /// A device's memory, or not.
 fn kind(side: &Side) -> bool {
-    super::memory::owns(side.start) || locate(side.start, 1).is_ok_and(|place| !place.is_host())
+    super::memory::owns(side.start) || place(side, &Extent::linear(1)).is_ok_and(|place| !place.is_host())
 }

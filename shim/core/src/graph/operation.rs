@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::Graph;
 use super::memory::Allocation;
 use crate::abi::{
-    CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraphNodeType, CUmemorytype, CUstreamBatchMemOpParams,
+    CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray, CUgraphNodeType, CUmemorytype, CUstreamBatchMemOpParams,
     CUstreamBatchMemOpParams_waitValue, CUstreamBatchMemOpParams_waitValue_u, CUstreamBatchMemOpParams_writeValue,
     CUstreamBatchMemOpParams_writeValue_u, CUstreamBatchMemOpType, Error, Plain, Result,
 };
 use crate::device::Context;
+use crate::memory::array;
 use crate::module::args::{self, Hidden, Source};
 use crate::module::{Function, Shape};
 use crate::stream::Event;
@@ -196,20 +197,18 @@ pub struct Copy {
 impl Copy {
     /// A copy between places that were looked up.
     pub fn new(dst: &Side, src: &Side, extent: &Extent, (to, from): (Place, Place)) -> Self {
-        let kind = |place: &Place| {
-            if place.is_host() {
-                CUmemorytype::HOST
-            } else {
-                CUmemorytype::DEVICE
-            }
+        let kind = |side: &Side, place: &Place| match place {
+            _ if side.array != 0 => CUmemorytype::ARRAY,
+            Place::Device(_) => CUmemorytype::DEVICE,
+            Place::Pinned(_) | Place::Pageable => CUmemorytype::HOST,
         };
-        let params = CUDA_MEMCPY3D {
-            srcMemoryType: kind(&from),
+        let mut params = CUDA_MEMCPY3D {
+            srcMemoryType: kind(src, &from),
             srcHost: src.start as *const c_void,
             srcDevice: src.start,
             srcPitch: src.pitch as usize,
             srcHeight: src.slice_height as usize,
-            dstMemoryType: kind(&to),
+            dstMemoryType: kind(dst, &to),
             dstHost: dst.start as *mut c_void,
             dstDevice: dst.start,
             dstPitch: dst.pitch as usize,
@@ -219,6 +218,19 @@ impl Copy {
             Depth: extent.depth as usize,
             ..CUDA_MEMCPY3D::zeroed()
         };
+        // Positions in an array instead of addresses.
+        if let Ok(array) = array::get(src.array) {
+            let [x, y, z] = array.position(src.start).map(|n| n as usize);
+            (params.srcHost, params.srcDevice, params.srcPitch, params.srcHeight) = (core::ptr::null(), 0, 0, 0);
+            params.srcArray = src.array as CUarray;
+            (params.srcXInBytes, params.srcY, params.srcZ) = (x, y, z);
+        }
+        if let Ok(array) = array::get(dst.array) {
+            let [x, y, z] = array.position(dst.start).map(|n| n as usize);
+            (params.dstHost, params.dstDevice, params.dstPitch, params.dstHeight) = (core::ptr::null_mut(), 0, 0, 0);
+            params.dstArray = dst.array as CUarray;
+            (params.dstXInBytes, params.dstY, params.dstZ) = (x, y, z);
+        }
         Self {
             dst: *dst,
             src: *src,
@@ -253,11 +265,7 @@ impl Fill {
             height: p.height as u64,
             depth: 1,
         };
-        let side = Side {
-            start: p.dst,
-            pitch: p.pitch as u64,
-            slice_height: extent.height,
-        };
+        let side = Side::boxed(p.dst, p.pitch as u64, extent.height);
         (side, extent)
     }
 }

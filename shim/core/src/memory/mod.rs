@@ -4,6 +4,7 @@
 //! extent. Order of a free, always: wait for the context's streams, take the block out of the registry, free it in ROCr,
 //! where other libraries' deallocation callbacks then find it gone. No lock of ours is held in that last step.
 
+pub mod array;
 pub mod dma_buf;
 pub mod graph;
 pub mod host;
@@ -15,6 +16,7 @@ pub mod pointer;
 pub mod pool;
 pub mod registry;
 pub mod rights;
+pub mod unlisted;
 pub mod vmm;
 
 use core::ptr::NonNull;

@@ -112,12 +112,7 @@ impl Data {
         debug_assert_eq!(stream.kind(), Kind::NonBlocking);
         let zeroes = Extent::linear(size - bytes.len() as u64);
         let rest = self.address() + bytes.len() as u64;
-        let span = |start| Side {
-            start,
-            pitch: 0,
-            slice_height: 0,
-        };
-        fill::raw(&stream, context.device, &span(rest), &zeroes, 0, 1)?;
+        fill::raw(&stream, context.device, &Side::at(rest), &zeroes, 0, 1)?;
         copy::upload_raw(&stream, context.device, self.address(), bytes)?;
         stream.synchronize()
     }

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use super::completion::Completion;
-use super::locate::{Place, locate, reachable};
+use super::locate::{Place, place, reachable};
 use super::spans::{Extent, Side, Span, spans};
 use super::staging::{Chunk, LARGEST};
 use super::stream::Stream;
@@ -36,11 +36,10 @@ const IN_FLIGHT: usize = 4;
 /// # Safety
 /// Pageable host ranges are readable, or writable, memory.
 pub unsafe fn copy(stream: &Stream, dst: &Side, src: &Side, extent: &Extent, wait: bool) -> Result<()> {
-    let (to_reach, from_reach) = (dst.reach(extent)?, src.reach(extent)?);
     if extent.is_empty() {
         return Ok(());
     }
-    let (to, from) = (locate(dst.start, to_reach)?, locate(src.start, from_reach)?);
+    let (to, from) = (place(dst, extent)?, place(src, extent)?);
     if let Some(sequence) = capture::intercept(stream)? {
         if wait {
             return capture::refuse(stream);

@@ -2,11 +2,11 @@
 
 use core::sync::atomic::Ordering;
 
-use super::spans::Span;
+use super::spans::{Extent, Side, Span};
 use crate::abi::{Error, Result};
 use crate::device::{Device, peer};
 use crate::memory::rights::Rights;
-use crate::memory::{self, Entry, Kind};
+use crate::memory::{self, Entry, Kind, array};
 
 /// What a range of addresses is to a copy.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,19 @@ impl Place {
             Self::Pinned(views) => views.host,
             _ => 0,
         }
+    }
+}
+
+/// Finds out what a side of a transfer is.
+///
+/// # Errors
+/// As [`locate`] for memory that has addresses; INVALID_RESOURCE_HANDLE for an array that is no more.
+pub fn place(side: &Side, extent: &Extent) -> Result<Place> {
+    let reach = side.reach(extent)?;
+    match side.array {
+        0 => locate(side.start, reach),
+        // It was within the array when the side was made, and arrays never change.
+        handle => Ok(Place::Device(array::get(handle)?.context().device)),
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Side {
     pub pitch: u64,
     /// Rows from one slice to the next.
     pub slice_height: u64,
+    /// The handle of the CUDA array that the bytes are in, or 0 for memory that has addresses.
+    pub array: u64,
 }
 
 /// How much is transferred.
@@ -44,12 +46,18 @@ pub struct Span {
 }
 
 impl Side {
-    /// A side without gaps: rows of `width` bytes.
-    pub fn packed(start: u64, width: u64, height: u64) -> Self {
+    /// A run of bytes from `start`.
+    pub fn at(start: u64) -> Self {
+        Self::boxed(start, 0, 0)
+    }
+
+    /// Rows of memory, `pitch` bytes apart, and slices, `slice_height` rows apart.
+    pub fn boxed(start: u64, pitch: u64, slice_height: u64) -> Self {
         Self {
             start,
-            pitch: width,
-            slice_height: height,
+            pitch,
+            slice_height,
+            array: 0,
         }
     }
 
@@ -129,11 +137,7 @@ mod tests {
             height: 4,
             depth: 3,
         };
-        let side = |start| Side {
-            start,
-            pitch: 64,
-            slice_height: 4,
-        };
+        let side = |start| Side::boxed(start, 64, 4);
         assert_eq!(
             spans(&side(1 << 20), &side(1 << 16), &extent),
             [Span {
@@ -151,16 +155,8 @@ mod tests {
             height: 3,
             depth: 2,
         };
-        let dst = Side {
-            start: 7,
-            pitch: 9,
-            slice_height: 4,
-        };
-        let src = Side {
-            start: 1,
-            pitch: 6,
-            slice_height: 3,
-        };
+        let dst = Side::boxed(7, 9, 4);
+        let src = Side::boxed(1, 6, 3);
         let source: Vec<u8> = (0..200).collect();
         let mut expected = vec![0u8; 200];
         for z in 0..2 {
@@ -181,11 +177,7 @@ mod tests {
 
     #[test]
     fn empty_and_overflowing_extents() {
-        let side = Side {
-            start: 1 << 40,
-            pitch: u64::MAX / 2,
-            slice_height: 3,
-        };
+        let side = Side::boxed(1 << 40, u64::MAX / 2, 3);
         assert_eq!(
             side.reach(&Extent {
                 width: 1,

@@ -9,8 +9,9 @@ use crate::abi::{
 };
 use crate::device::{Context, context};
 use crate::graph;
+use crate::memory::array;
 use crate::stream::copy::copy;
-use crate::stream::locate::{Place, locate};
+use crate::stream::locate::{Place, place};
 use crate::stream::spans::{Extent, Side};
 use crate::stream::{DefaultStream, Stream};
 use crate::streamed;
@@ -53,7 +54,7 @@ pub(in crate::api) fn transfer(
 /// Checks that both sides are there. Memory that a graph will allocate counts as known.
 pub(in crate::api) fn check_sides(dst: &Side, src: &Side, extent: &Extent, known: Known) -> Result<()> {
     for (side, must_be_known) in [(dst, known.dst), (src, known.src)] {
-        let place = locate(side.start, side.reach(extent)?)?;
+        let place = place(side, extent)?;
         if must_be_known && matches!(place, Place::Pageable) && !graph::memory::owns(side.start) {
             return Err(Error::INVALID_VALUE);
         }
@@ -63,23 +64,12 @@ pub(in crate::api) fn check_sides(dst: &Side, src: &Side, extent: &Extent, known
 
 /// A copy of `size` contiguous bytes.
 pub(in crate::api) fn linear(stream: &Stream, dst: u64, src: u64, size: usize, known: Known, wait: bool) -> Result<()> {
-    let side = |start| Side {
-        start,
-        pitch: 0,
-        slice_height: 0,
-    };
-    transfer(
-        stream,
-        &side(dst),
-        &side(src),
-        &Extent::linear(size as u64),
-        known,
-        wait,
-    )
+    let extent = Extent::linear(size as u64);
+    transfer(stream, &Side::at(dst), &Side::at(src), &extent, known, wait)
 }
 
 /// The stream of a call without a stream argument.
-fn own(default: DefaultStream) -> Result<Arc<Stream>> {
+pub(super) fn own(default: DefaultStream) -> Result<Arc<Stream>> {
     context::current()?.streams()?.default(default)
 }
 
@@ -92,6 +82,7 @@ struct Operand {
     x: usize,
     y: usize,
     z: usize,
+    level: usize,
     pitch: usize,
     height: usize,
 }
@@ -104,8 +95,11 @@ impl Operand {
             CUmemorytype::DEVICE => (self.device, true),
             CUmemorytype::UNIFIED => (self.device, false),
             CUmemorytype::ARRAY => {
-                log::warn!("copies of CUDA arrays are not supported yet ({:?})", self.array);
-                return Err(Error::NOT_SUPPORTED);
+                if self.array.is_null() || self.level != 0 {
+                    return Err(Error::INVALID_VALUE);
+                }
+                let start = [self.x, self.y, self.z].map(|n| n as u64);
+                return Ok((array::get(self.array as u64)?.side(start, extent)?, true));
             }
             _ => return Err(Error::INVALID_VALUE),
         };
@@ -135,11 +129,7 @@ impl Operand {
             .and_then(|offset| base.checked_add(offset))
             .ok_or(Error::INVALID_VALUE)?;
         Ok((
-            Side {
-                start: if base == 0 { 0 } else { start },
-                pitch,
-                slice_height,
-            },
+            Side::boxed(if base == 0 { 0 } else { start }, pitch, slice_height),
             known,
         ))
     }
@@ -174,6 +164,7 @@ fn copy_2d(stream: &Stream, arguments: *const CUDA_MEMCPY2D, wait: bool) -> Resu
         x: c.dstXInBytes,
         y: c.dstY,
         z: 0,
+        level: 0,
         pitch: c.dstPitch,
         height: 0,
     };
@@ -185,6 +176,7 @@ fn copy_2d(stream: &Stream, arguments: *const CUDA_MEMCPY2D, wait: bool) -> Resu
         x: c.srcXInBytes,
         y: c.srcY,
         z: 0,
+        level: 0,
         pitch: c.srcPitch,
         height: 0,
     };
@@ -206,6 +198,7 @@ fn operands_3d(c: &CUDA_MEMCPY3D) -> (Operand, Operand, Extent) {
         x: c.dstXInBytes,
         y: c.dstY,
         z: c.dstZ,
+        level: c.dstLOD,
         pitch: c.dstPitch,
         height: c.dstHeight,
     };
@@ -217,6 +210,7 @@ fn operands_3d(c: &CUDA_MEMCPY3D) -> (Operand, Operand, Extent) {
         x: c.srcXInBytes,
         y: c.srcY,
         z: c.srcZ,
+        level: c.srcLOD,
         pitch: c.srcPitch,
         height: c.srcHeight,
     };
@@ -247,8 +241,12 @@ fn copy_3d(stream: &Stream, c: &CUDA_MEMCPY3D, wait: bool) -> Result<()> {
 /// The peer form differs only by the two contexts, which the addresses say already.
 fn without_contexts(arguments: *const CUDA_MEMCPY3D_PEER) -> Result<CUDA_MEMCPY3D> {
     let c = conv::read(arguments)?;
-    Context::from_handle(c.srcContext)?;
-    Context::from_handle(c.dstContext)?;
+    for (kind, context) in [(c.srcMemoryType, c.srcContext), (c.dstMemoryType, c.dstContext)] {
+        // An array knows its own (recorded).
+        if kind != CUmemorytype::ARRAY {
+            Context::from_handle(context)?;
+        }
+    }
     Ok(CUDA_MEMCPY3D {
         srcXInBytes: c.srcXInBytes,
         srcY: c.srcY,

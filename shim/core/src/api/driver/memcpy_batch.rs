@@ -8,8 +8,8 @@ use crate::stream::{Kind, Stream};
 use crate::streamed;
 
 /// `CU_MEMCPY_SRC_ACCESS_ORDER_*`: in the stream's order, during the call, or at any time.
-const STREAM_ORDER: i32 = 1;
-const ANY_ORDER: i32 = 3;
+pub(super) const STREAM_ORDER: i32 = 1;
+pub(super) const ANY_ORDER: i32 = 3;
 
 /// Copies each pair, in some order of their own, in the order of `stream`. `failed` gets the index of the copy that was refused.
 ///

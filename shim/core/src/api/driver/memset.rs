@@ -51,16 +51,7 @@ fn rows(
         height: height as u64,
         depth: 1,
     };
-    target.fill(
-        &Side {
-            start: dst,
-            pitch: pitch as u64,
-            slice_height: extent.height,
-        },
-        &extent,
-        value,
-        element,
-    )
+    target.fill(&Side::boxed(dst, pitch as u64, extent.height), &extent, value, element)
 }
 
 streamed! { driver

@@ -1,6 +1,7 @@
 //! `cu*`: one file per chapter of the CUDA Driver API manual.
 
 mod alloc;
+mod array;
 pub(in crate::api) mod capture;
 mod context;
 mod device;
@@ -16,7 +17,9 @@ mod library;
 mod linker;
 mod managed;
 mod memcpy;
+mod memcpy_array;
 mod memcpy_batch;
+mod memcpy_batch_3d;
 mod memop;
 mod memset;
 mod module;
@@ -31,6 +34,7 @@ mod vmm;
 
 // The symbol tables name functions without their chapter.
 pub use alloc::*;
+pub use array::*;
 pub use capture::*;
 pub use context::*;
 pub use device::*;
@@ -46,7 +50,9 @@ pub use library::*;
 pub use linker::*;
 pub use managed::*;
 pub use memcpy::*;
+pub use memcpy_array::*;
 pub use memcpy_batch::*;
+pub use memcpy_batch_3d::*;
 pub use memop::*;
 pub use memset::*;
 pub use module::*;

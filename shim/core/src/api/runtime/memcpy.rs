@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::stream::resolve;
 use crate::abi::{
-    Error, Result, conv, cudaArray_t, cudaMemcpy3DParms, cudaMemcpy3DPeerParms, cudaMemcpyKind, cudaPitchedPtr,
-    cudaPos, cudaStream_t,
+    Error, Result, conv, cudaArray_t, cudaExtent, cudaMemcpy3DParms, cudaMemcpy3DPeerParms, cudaMemcpyKind,
+    cudaPitchedPtr, cudaPos, cudaStream_t,
 };
 use crate::api::driver::{ACROSS, DOWN, Known, UNIFIED, UP, linear, transfer};
 use crate::device::{self, context};
+use crate::memory::array::{self, Array};
 use crate::stream::spans::{Extent, Side};
 use crate::stream::{DefaultStream, Stream};
 use crate::{runtime, streamed};
@@ -72,11 +73,7 @@ fn copy_rows(
             Error::INVALID_PITCH_VALUE
         });
     }
-    let side = |start, pitch: usize| Side {
-        start,
-        pitch: pitch as u64,
-        slice_height: height as u64,
-    };
+    let side = |start, pitch: usize| Side::boxed(start, pitch as u64, height as u64);
     let extent = Extent {
         width: width as u64,
         height: height as u64,
@@ -92,17 +89,18 @@ fn copy_rows(
     )
 }
 
-/// One side of a three-dimensional copy.
-fn corner(pointer: &cudaPitchedPtr, position: &cudaPos, extent: &Extent) -> Result<Side> {
+/// One side of a three-dimensional copy: `position` counts elements of `element` bytes, `extent` is in bytes.
+fn corner(pointer: &cudaPitchedPtr, position: &cudaPos, element: u64, extent: &Extent) -> Result<Side> {
     let (pitch, rows) = (pointer.pitch as u64, pointer.ysize as u64);
-    if extent.width > pitch || extent.depth > 1 && extent.height > rows {
+    if pointer.ptr.is_null() {
+        return Err(Error::INVALID_VALUE);
+    }
+    // As recorded, only this check takes an array's elements for bytes.
+    if extent.width / element > pitch || extent.depth > 1 && extent.height > rows {
         return Err(Error::INVALID_PITCH_VALUE);
     }
-    if (position.x as u64)
-        .checked_add(extent.width)
-        .is_none_or(|end| end > pitch)
-        || pointer.ptr.is_null()
-    {
+    let x = (position.x as u64).checked_mul(element).ok_or(Error::INVALID_VALUE)?;
+    if x.checked_add(extent.width).is_none_or(|end| end > pitch) {
         return Err(Error::INVALID_VALUE);
     }
     let start = (position.z as u64)
@@ -111,43 +109,91 @@ fn corner(pointer: &cudaPitchedPtr, position: &cudaPos, extent: &Extent) -> Resu
             skipped
                 .checked_add(position.y as u64)?
                 .checked_mul(pitch)?
-                .checked_add(position.x as u64)
+                .checked_add(x)
         })
         .and_then(|offset| (pointer.ptr as u64).checked_add(offset))
         .ok_or(Error::INVALID_VALUE)?;
-    Ok(Side {
-        start,
-        pitch,
-        slice_height: rows,
-    })
+    Ok(Side::boxed(start, pitch, rows))
 }
 
 /// One side of a copy of a box, as the runtime describes it.
+#[derive(Clone, Copy)]
 pub(super) struct Corner<'a> {
     pub(super) pointer: &'a cudaPitchedPtr,
     pub(super) position: &'a cudaPos,
     pub(super) array: cudaArray_t,
 }
 
-/// Both sides of a copy of a box, which is not empty: destination, source.
-pub(super) fn box_sides(dst: &Corner, src: &Corner, extent: &Extent) -> Result<(Side, Side)> {
-    if !dst.array.is_null() || !src.array.is_null() {
-        log::warn!("copies of CUDA arrays are not supported yet");
-        return Err(Error::NOT_SUPPORTED);
+impl<'a> Corner<'a> {
+    /// In memory.
+    pub(super) fn of_pointer(pointer: &'a cudaPitchedPtr, position: &'a cudaPos) -> Self {
+        Self {
+            pointer,
+            position,
+            array: core::ptr::null_mut(),
+        }
     }
-    Ok((
-        corner(dst.pointer, dst.position, extent)?,
-        corner(src.pointer, src.position, extent)?,
-    ))
+
+    fn array(&self) -> Result<Option<Arc<Array>>> {
+        if self.array.is_null() {
+            return Ok(None);
+        }
+        if !self.pointer.ptr.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        array::get(self.array as u64).map(Some)
+    }
+
+    fn side(&self, element: u64, extent: &Extent) -> Result<Side> {
+        let cudaPos { x, y, z } = *self.position;
+        match self.array()? {
+            Some(array) => {
+                let x = (x as u64).checked_mul(element).ok_or(Error::INVALID_VALUE)?;
+                array.side([x, y as u64, z as u64], extent)
+            }
+            None => corner(self.pointer, self.position, element, extent),
+        }
+    }
+}
+
+/// Bytes of what the extent and the positions of a copy count: the elements of the array that takes part, or bytes.
+///
+/// # Errors
+/// INVALID_VALUE for arrays with elements of different sizes.
+pub(super) fn element(dst: &Corner, src: &Corner) -> Result<u64> {
+    let size = |array: &Arc<Array>| array.format.element_size();
+    match (dst.array()?.as_ref().map(size), src.array()?.as_ref().map(size)) {
+        (Some(to), Some(from)) if to != from => Err(Error::INVALID_VALUE),
+        (to, from) => Ok(to.or(from).unwrap_or(1)),
+    }
+}
+
+/// Both sides of a copy of a box that is not empty, destination and source, and its extent in bytes.
+///
+/// # Errors
+/// As [`element`]; INVALID_VALUE for an array that `kind` takes for the host (recorded of sources), for a side that is given twice or not at
+/// all, and for a box that leaves an array or a pitch; INVALID_PITCH_VALUE.
+pub(super) fn box_sides(
+    dst: &Corner,
+    src: &Corner,
+    extent: &cudaExtent,
+    kind: cudaMemcpyKind,
+) -> Result<(Side, Side, Extent)> {
+    let element = element(dst, src)?;
+    if !src.array.is_null() && matches!(kind.0, 0 | 1) {
+        return Err(Error::INVALID_VALUE);
+    }
+    let width = (extent.width as u64).checked_mul(element);
+    let extent = Extent {
+        width: width.ok_or(Error::INVALID_VALUE)?,
+        height: extent.height as u64,
+        depth: extent.depth as u64,
+    };
+    Ok((dst.side(element, &extent)?, src.side(element, &extent)?, extent))
 }
 
 fn copy_box(stream: &Stream, p: &cudaMemcpy3DParms, wait: bool) -> Result<()> {
-    let extent = Extent {
-        width: p.extent.width as u64,
-        height: p.extent.height as u64,
-        depth: p.extent.depth as u64,
-    };
-    if extent.is_empty() {
+    if p.extent.width == 0 || p.extent.height == 0 || p.extent.depth == 0 {
         return Ok(());
     }
     let known = known(p.kind)?;
@@ -161,7 +207,7 @@ fn copy_box(stream: &Stream, p: &cudaMemcpy3DParms, wait: bool) -> Result<()> {
         position: &p.srcPos,
         array: p.srcArray,
     };
-    let (dst, src) = box_sides(&to, &from, &extent)?;
+    let (dst, src, extent) = box_sides(&to, &from, &p.extent, p.kind)?;
     transfer(stream, &dst, &src, &extent, known, wait)
 }
 

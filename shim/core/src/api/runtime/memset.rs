@@ -38,16 +38,7 @@ fn set(target: &Target, side: &Side, value: c_int, extent: &Extent) -> Result<()
 }
 
 fn run(target: &Target, ptr: *mut c_void, value: c_int, count: usize) -> Result<()> {
-    set(
-        target,
-        &Side {
-            start: ptr as u64,
-            pitch: 0,
-            slice_height: 0,
-        },
-        value,
-        &Extent::linear(count as u64),
-    )
+    set(target, &Side::at(ptr as u64), value, &Extent::linear(count as u64))
 }
 
 fn rows(target: &Target, ptr: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize) -> Result<()> {
@@ -58,11 +49,7 @@ fn rows(target: &Target, ptr: *mut c_void, pitch: usize, value: c_int, width: us
     };
     set(
         target,
-        &Side {
-            start: ptr as u64,
-            pitch: pitch as u64,
-            slice_height: extent.height,
-        },
+        &Side::boxed(ptr as u64, pitch as u64, extent.height),
         value,
         &extent,
     )
@@ -74,11 +61,7 @@ fn cube(target: &Target, pointer: &cudaPitchedPtr, value: c_int, extent: &cudaEx
         height: extent.height as u64,
         depth: extent.depth as u64,
     };
-    let side = Side {
-        start: pointer.ptr as u64,
-        pitch: pointer.pitch as u64,
-        slice_height: pointer.ysize as u64,
-    };
+    let side = Side::boxed(pointer.ptr as u64, pointer.pitch as u64, pointer.ysize as u64);
     set(target, &side, value, &extent)
 }
 

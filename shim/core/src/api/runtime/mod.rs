@@ -1,6 +1,7 @@
 //! `cuda*`: one file per chapter of the CUDA Runtime API manual.
 
 mod alloc;
+mod array;
 mod capture;
 mod device;
 mod entry_point;
@@ -12,6 +13,7 @@ mod hooked;
 mod library;
 mod managed;
 mod memcpy;
+mod memcpy_array;
 mod memcpy_batch;
 mod memset;
 mod occupancy;
@@ -27,6 +29,7 @@ mod version;
 
 // The symbol tables name functions without their chapter.
 pub use alloc::*;
+pub use array::*;
 pub use capture::*;
 pub use device::*;
 pub use entry_point::*;
@@ -37,6 +40,7 @@ pub use graph::*;
 pub use library::*;
 pub use managed::*;
 pub use memcpy::*;
+pub use memcpy_array::*;
 pub use memcpy_batch::*;
 pub use memset::*;
 pub use occupancy::*;

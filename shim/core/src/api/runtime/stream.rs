@@ -14,7 +14,7 @@ use crate::{runtime, streamed};
 const NON_BLOCKING: c_uint = 1;
 
 /// The stream behind a handle, in the context that runtime calls use.
-pub(super) fn resolve(stream: cudaStream_t, default: DefaultStream) -> Result<Arc<Stream>> {
+pub(in crate::api) fn resolve(stream: cudaStream_t, default: DefaultStream) -> Result<Arc<Stream>> {
     context::runtime_current()?.streams()?.resolve(stream as u64, default)
 }
 

@@ -3,11 +3,11 @@
 use core::ffi::c_void;
 use std::sync::Arc;
 
-use super::super::memcpy::{Corner, box_sides, known};
+use super::super::memcpy::{Corner, box_sides, element, known};
 use super::super::symbol::{from_symbol, to_symbol};
 use crate::abi::{
-    CUDA_MEMCPY3D, CUmemorytype, Error, Plain, Result, conv, cudaExtent, cudaGraph_t, cudaGraphExec_t, cudaGraphNode_t,
-    cudaMemcpy3DParms, cudaMemcpyKind, cudaPitchedPtr, cudaPos,
+    CUDA_MEMCPY3D, CUarray, CUmemorytype, Error, Plain, Result, conv, cudaExtent, cudaGraph_t, cudaGraphExec_t,
+    cudaGraphNode_t, cudaMemcpy3DParms, cudaMemcpyKind, cudaPitchedPtr, cudaPos,
 };
 use crate::api::driver::check_sides;
 use crate::api::driver::graph::exec::exec_set;
@@ -15,6 +15,7 @@ use crate::api::driver::graph::nodes::{New, set};
 use crate::api::driver::graph::params::copy_at;
 use crate::graph::Operation;
 use crate::graph::operation::{Copy, Described};
+use crate::memory::array;
 use crate::runtime;
 use crate::stream::spans::{Extent, Side};
 
@@ -31,7 +32,12 @@ fn memory_types(kind: cudaMemcpyKind) -> (CUmemorytype, CUmemorytype) {
 
 /// The kind that was described by [`memory_types`].
 fn kind_of(p: &CUDA_MEMCPY3D) -> cudaMemcpyKind {
-    let types = (p.dstMemoryType, p.srcMemoryType);
+    // An array is a device's memory.
+    let side = |kind| match kind {
+        CUmemorytype::ARRAY => CUmemorytype::DEVICE,
+        kind => kind,
+    };
+    let types = (side(p.dstMemoryType), side(p.srcMemoryType));
     cudaMemcpyKind(
         (0..4)
             .find(|&kind| memory_types(cudaMemcpyKind(kind)) == types)
@@ -40,35 +46,40 @@ fn kind_of(p: &CUDA_MEMCPY3D) -> cudaMemcpyKind {
 }
 
 /// A copy between sides, described as the driver API would.
-fn described(
-    (dst, src): (&cudaPitchedPtr, &cudaPitchedPtr),
-    (dst_at, src_at): (&cudaPos, &cudaPos),
-    extent: &cudaExtent,
-    kind: cudaMemcpyKind,
-) -> Described {
+fn described(dst: &Corner, src: &Corner, extent: &cudaExtent, kind: cudaMemcpyKind) -> Result<Described> {
     let (to, from) = memory_types(kind);
-    Described(CUDA_MEMCPY3D {
-        srcXInBytes: src_at.x,
-        srcY: src_at.y,
-        srcZ: src_at.z,
-        srcMemoryType: from,
-        srcHost: src.ptr,
-        srcDevice: src.ptr as u64,
-        srcPitch: src.pitch,
-        srcHeight: src.ysize,
-        dstXInBytes: dst_at.x,
-        dstY: dst_at.y,
-        dstZ: dst_at.z,
-        dstMemoryType: to,
-        dstHost: dst.ptr,
-        dstDevice: dst.ptr as u64,
-        dstPitch: dst.pitch,
-        dstHeight: dst.ysize,
-        WidthInBytes: extent.width,
+    let element = element(dst, src)? as usize;
+    let kind = |corner: &Corner, kind| {
+        if corner.array.is_null() {
+            kind
+        } else {
+            CUmemorytype::ARRAY
+        }
+    };
+    Ok(Described(CUDA_MEMCPY3D {
+        srcXInBytes: src.position.x * element,
+        srcY: src.position.y,
+        srcZ: src.position.z,
+        srcMemoryType: kind(src, from),
+        srcHost: src.pointer.ptr,
+        srcDevice: src.pointer.ptr as u64,
+        srcArray: src.array.cast(),
+        srcPitch: src.pointer.pitch,
+        srcHeight: src.pointer.ysize,
+        dstXInBytes: dst.position.x * element,
+        dstY: dst.position.y,
+        dstZ: dst.position.z,
+        dstMemoryType: kind(dst, to),
+        dstHost: dst.pointer.ptr,
+        dstDevice: dst.pointer.ptr as u64,
+        dstArray: dst.array.cast(),
+        dstPitch: dst.pointer.pitch,
+        dstHeight: dst.pointer.ysize,
+        WidthInBytes: extent.width * element,
         Height: extent.height,
         Depth: extent.depth,
         ..CUDA_MEMCPY3D::zeroed()
-    })
+    }))
 }
 
 /// A copy of `count` contiguous bytes.
@@ -77,28 +88,25 @@ fn linear(dst: u64, src: u64, count: usize, kind: cudaMemcpyKind) -> Result<Oper
     if count == 0 {
         return Err(Error::INVALID_VALUE);
     }
-    let side = |start| Side {
-        start,
-        pitch: 0,
-        slice_height: 0,
-    };
-    let (to, from, extent) = (side(dst), side(src), Extent::linear(count as u64));
+    let (to, from, extent) = (Side::at(dst), Side::at(src), Extent::linear(count as u64));
     check_sides(&to, &from, &extent, known)?;
     let pointer = |address: u64| cudaPitchedPtr {
         ptr: address as *mut c_void,
         ..Plain::zeroed()
     };
+    let (dst, src) = (pointer(dst), pointer(src));
     let origin = cudaPos::zeroed();
+    let run = cudaExtent {
+        width: count,
+        height: 1,
+        depth: 1,
+    };
     let params = described(
-        (&pointer(dst), &pointer(src)),
-        (&origin, &origin),
-        &cudaExtent {
-            width: count,
-            height: 1,
-            depth: 1,
-        },
+        &Corner::of_pointer(&dst, &origin),
+        &Corner::of_pointer(&src, &origin),
+        &run,
         kind,
-    );
+    )?;
     Ok(Operation::Copy(Arc::new(Copy {
         dst: to,
         src: from,
@@ -112,38 +120,45 @@ pub(super) fn cube(p: &cudaMemcpy3DParms) -> Result<Operation> {
     let known = known(p.kind)?;
     // What was a run of bytes reads back without pitches.
     let packed = |pointer: &cudaPitchedPtr| cudaPitchedPtr {
-        pitch: if pointer.pitch == 0 {
+        pitch: if pointer.pitch == 0 && !pointer.ptr.is_null() {
             p.extent.width
         } else {
             pointer.pitch
         },
-        ysize: pointer.ysize.max(1),
+        ysize: if pointer.ptr.is_null() {
+            pointer.ysize
+        } else {
+            pointer.ysize.max(1)
+        },
         ..*pointer
     };
     let (dst_ptr, src_ptr) = (packed(&p.dstPtr), packed(&p.srcPtr));
-    let extent = Extent {
-        width: p.extent.width as u64,
-        height: p.extent.height as u64,
-        depth: p.extent.depth as u64,
-    };
-    if extent.is_empty() {
+    if p.extent.width == 0 || p.extent.height == 0 || p.extent.depth == 0 {
         return Err(Error::INVALID_VALUE);
     }
-    let corners = (
+    let to = Corner {
+        pointer: &dst_ptr,
+        position: &p.dstPos,
+        array: p.dstArray,
+    };
+    let from = Corner {
+        pointer: &src_ptr,
+        position: &p.srcPos,
+        array: p.srcArray,
+    };
+    let (dst, src, extent) = box_sides(&to, &from, &p.extent, p.kind)?;
+    check_sides(&dst, &src, &extent, known)?;
+    let (to, from) = (
         Corner {
-            pointer: &dst_ptr,
-            position: &p.dstPos,
-            array: p.dstArray,
+            pointer: &p.dstPtr,
+            ..to
         },
         Corner {
-            pointer: &src_ptr,
-            position: &p.srcPos,
-            array: p.srcArray,
+            pointer: &p.srcPtr,
+            ..from
         },
     );
-    let (dst, src) = box_sides(&corners.0, &corners.1, &extent)?;
-    check_sides(&dst, &src, &extent, known)?;
-    let params = described((&p.dstPtr, &p.srcPtr), (&p.dstPos, &p.srcPos), &p.extent, p.kind);
+    let params = described(&to, &from, &p.extent, p.kind)?;
     Ok(Operation::Copy(Arc::new(Copy {
         dst,
         src,
@@ -155,36 +170,43 @@ pub(super) fn cube(p: &cudaMemcpy3DParms) -> Result<Operation> {
 /// A node's copy as the runtime reads it back.
 fn read_back(node: cudaGraphNode_t) -> Result<cudaMemcpy3DParms> {
     let p = copy_at(node)?;
-    let pointer = |kind, host: *const c_void, device: u64, pitch, ysize| cudaPitchedPtr {
-        ptr: if kind == CUmemorytype::HOST {
-            host.cast_mut()
-        } else {
-            device as *mut c_void
+    let pointer = |kind, host: *const c_void, device: u64, pitch, ysize| match kind {
+        CUmemorytype::ARRAY => cudaPitchedPtr::zeroed(),
+        _ => cudaPitchedPtr {
+            ptr: if kind == CUmemorytype::HOST {
+                host.cast_mut()
+            } else {
+                device as *mut c_void
+            },
+            pitch,
+            xsize: 0,
+            ysize,
         },
-        pitch,
-        xsize: 0,
-        ysize,
     };
+    // An array that was freed since has no elements to count any more.
+    let element = |array: CUarray| array::get(array as u64).map_or(1, |array| array.format.element_size() as usize);
+    let element = element(p.dstArray).max(element(p.srcArray));
     Ok(cudaMemcpy3DParms {
+        srcArray: p.srcArray.cast(),
+        dstArray: p.dstArray.cast(),
         srcPos: cudaPos {
-            x: p.srcXInBytes,
+            x: p.srcXInBytes / element,
             y: p.srcY,
             z: p.srcZ,
         },
         srcPtr: pointer(p.srcMemoryType, p.srcHost, p.srcDevice, p.srcPitch, p.srcHeight),
         dstPos: cudaPos {
-            x: p.dstXInBytes,
+            x: p.dstXInBytes / element,
             y: p.dstY,
             z: p.dstZ,
         },
         dstPtr: pointer(p.dstMemoryType, p.dstHost, p.dstDevice, p.dstPitch, p.dstHeight),
         extent: cudaExtent {
-            width: p.WidthInBytes,
+            width: p.WidthInBytes / element,
             height: p.Height,
             depth: p.Depth,
         },
         kind: kind_of(&p),
-        ..Plain::zeroed()
     })
 }
 
