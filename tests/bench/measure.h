@@ -3,7 +3,9 @@
 #pragma once
 
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,6 +50,32 @@ static inline void ratio(const char *name, double ns, double base)
     fflush(stdout);
 }
 
+/* Set where nothing but the main thread is measured. */
+static bool apart;
+
+/* Gives the main thread a processor of its own, and the others to all other threads: those of the virtual GPU and of the runtimes.
+ * A real device shares no processor with the thread that waits for it; here whether they do would be a throw of the scheduler's dice at
+ * each run, and decide the result. Threads that come later start on the caller's processor, hence once per measurement. */
+static inline void keep_apart(void)
+{
+    static cpu_set_t all;
+    if (!apart) return;
+    if (!CPU_COUNT(&all) && sched_getaffinity(0, sizeof all, &all)) return;
+    if (CPU_COUNT(&all) < 2) return;
+    cpu_set_t own, others = all;
+    CPU_ZERO(&own);
+    int first = 0;
+    while (!CPU_ISSET(first, &all)) first++;
+    CPU_SET(first, &own);
+    CPU_CLR(first, &others);
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *task; tasks && (task = readdir(tasks));) {
+        pid_t thread = atoi(task->d_name);
+        if (thread) sched_setaffinity(thread, sizeof own, thread == getpid() ? &own : &others);
+    }
+    if (tasks) closedir(tasks);
+}
+
 /* The time of one of `batch` evaluations of `call`, an expression that is an error code, over `samples` batches; `between` is evaluated
  * untimed after each. The first batch warms up. Of a thread's own time the median; of the clock's the lower decile, since on a machine that
  * also has other things to do the rest says how long the virtual GPU's threads waited for a core. */
@@ -60,6 +88,7 @@ static inline void ratio(const char *name, double ns, double base)
             for (int i = 0; i < (batch); i++) error_ |= (int)(call);             \
             double ns_ = (now(clock) - start_) / (batch);                        \
             if (sample_ >= 0) times_[sample_] = ns_;                             \
+            else keep_apart();                                                   \
             between;                                                             \
         }                                                                        \
         if (!error_) qsort(times_, samples, sizeof *times_, by_value);           \

@@ -43,6 +43,7 @@ static void launches(void)
         for (int i = 0; i < 1000; i++) MUST(launch(stream));
         MUST(finish());
         if (sample >= 0) times[sample] = (now(WALL) - start) / 1000;
+        else keep_apart();
     }
     result("1000 launches+streamSynchronize, per launch", 0, median(times, 9),
            "empty kernel, 1000 back to back + sync, ns per launch / median_ns");
@@ -199,19 +200,24 @@ static void callbacks(void)
     MEASURE(WALL, "launchHostFunc+sync", "cudaLaunchHostFunc+sync", 101, 1, LAUNCH_HOST_FUNCTION(stream, function, NULL) | finish());
 }
 
-int main(void)
+/* Without arguments all sections, else those named. */
+int main(int count, char **names)
 {
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } sections[] = {{"launches", launches}, {"events", events}, {"queries", queries}, {"copies", copies},
+                    {"memops", memory_operations}, {"callbacks", callbacks}, {"graphs", graphs}};
+    apart = true;
     MUST(GPU(SetDevice)(0));
     MUST(GPU(Free)(NULL));
     MUST(GPU(StreamCreateWithFlags)(&stream, GPU(StreamNonBlocking)));
     MUST(GPU(StreamCreateWithFlags)(&other, GPU(StreamNonBlocking)));
     MUST(GPU(Malloc)(&address, 4096));
-    launches();
-    events();
-    queries();
-    copies();
-    memory_operations();
-    callbacks();
-    graphs();
+    for (size_t s = 0; s < sizeof sections / sizeof *sections; s++) {
+        bool wanted = count < 2 || !*names[1];
+        for (int i = 1; i < count; i++) wanted |= !strcmp(names[i], sections[s].name);
+        if (wanted) sections[s].run();
+    }
     return 0;
 }

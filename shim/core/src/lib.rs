@@ -13,6 +13,7 @@ pub mod fork;
 pub mod graph;
 pub mod handle;
 pub mod hsa;
+pub mod lock;
 pub mod log;
 pub mod memory;
 pub mod module;

@@ -404,7 +404,7 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 12] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 14] = [
     ("kernel_features", None),
     ("language", None),
     ("host_calls", None),
@@ -416,8 +416,10 @@ const CUDA_PROGRAMS: [(&str, Option<&str>); 12] = [
     ("arrays", None),
     ("stream_ordered_memory", None),
     ("stream_order", None),
+    ("later_work", None),
     // All streams share one hardware queue.
     ("stream_order", Some("REGAUGE_QUEUES=1")),
+    ("later_work", Some("REGAUGE_QUEUES=2")),
 ];
 
 fn cuda_programs(tally: &mut Tally) -> Result<()> {

@@ -167,7 +167,7 @@ fn enqueue(lane: &Arc<Stream>, operation: &Operation) -> Result<()> {
             // SAFETY: the values are the kernel's, and live as long as the operation.
             unsafe {
                 launch::launch(
-                    &kernel.function,
+                    Arc::clone(&kernel.function),
                     lane,
                     &kernel.shape,
                     kernel.arguments.source(),

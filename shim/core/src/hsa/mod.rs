@@ -11,6 +11,7 @@ pub mod executable;
 pub mod fault;
 pub mod ipc;
 pub mod memory;
+pub mod patience;
 mod pool;
 pub mod queue;
 pub mod signal;

@@ -12,12 +12,12 @@
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
+use std::sync::OnceLock;
 
 use hsa_sys::*;
 
 use super::fault;
+use super::patience::Patience;
 use super::signal::{Signal, SignalRef};
 use super::{Agent, raw};
 use crate::abi::{Error, Result};
@@ -95,17 +95,32 @@ impl Packet {
     /// Does nothing but note the time. gfx90a's and gfx942's firmware notes no time for plain barriers, but for AMD's own
     /// packet that compares a signal. The signal here is always 0, as it must be.
     pub fn timed_marker() -> Self {
-        let body = hsa_amd_barrier_value_packet_t {
+        Self::barrier_value(&hsa_amd_barrier_value_packet_t {
             signal: satisfied(),
             cond: HSA_SIGNAL_CONDITION_EQ,
             mask: -1,
             ..Default::default()
+        })
+    }
+
+    /// Waits until a signal is less than `value`.
+    pub fn until_below(signal: SignalRef, value: i64) -> Self {
+        let body = hsa_amd_barrier_value_packet_t {
+            signal: signal.0,
+            value,
+            cond: HSA_SIGNAL_CONDITION_LT,
+            mask: -1,
+            ..Default::default()
         };
+        Self::barrier_value(&body)
+    }
+
+    fn barrier_value(body: &hsa_amd_barrier_value_packet_t) -> Self {
         let format = u16::from(HSA_AMD_PACKET_TYPE_BARRIER_VALUE);
         Self::from_bytes(
             HSA_PACKET_TYPE_VENDOR_SPECIFIC | BARRIER_BIT | SYSTEM_SCOPES,
             format,
-            &body,
+            body,
         )
     }
 
@@ -154,18 +169,22 @@ fn satisfied() -> hsa_signal_t {
         .map_or(NO_SIGNAL, |signal| signal.name().0)
 }
 
-/// A ring of packets on one GPU.
+/// A ring of packets on one GPU. Whoever may change it may submit: the lock is the owner's.
+#[derive(Debug)]
 pub struct Queue {
     raw: *mut hsa_queue_t,
-    /// Held from the reservation of slots to the doorbell: one lock per ring, never per stream. How far the command processor was
-    /// when last asked: its index is in a cache line that it writes all the time, so it is asked only when the ring may be full.
-    publish: Mutex<u64>,
+    base: *mut [u32; 16],
+    size: u64,
+    doorbell: hsa_signal_t,
+    /// The number of the next packet. Nobody else writes the queue's index.
+    write: u64,
+    /// How far the command processor was when last asked: its index is in a cache line that it writes all the time, so it is
+    /// asked only when the ring may be full.
+    read: u64,
 }
 
-// SAFETY: ROCr's queue calls are thread-safe; writes to slots happen under `publish`.
+// SAFETY: ROCr's queue calls are thread-safe, and slots are written by who has `&mut` only.
 unsafe impl Send for Queue {}
-// SAFETY: as above.
-unsafe impl Sync for Queue {}
 
 impl Queue {
     /// Makes a ring on `agent`. An error of the ring becomes the process's fault.
@@ -197,58 +216,84 @@ impl Queue {
         }
         // SAFETY: as above. Without it packets carry no time stamps, which `Signal::end_time` answers with `None`.
         let _ = unsafe { raw().hsa_amd_profiling_set_profiler_enabled(queue, 1) };
+        // SAFETY: the queue was just made, and its public part does not change.
+        let public = unsafe { &*queue };
         Ok(Self {
             raw: queue,
-            publish: Mutex::new(0),
+            base: public.base_address.cast(),
+            size: u64::from(public.size),
+            doorbell: public.doorbell_signal,
+            write: 0,
+            read: 0,
         })
     }
 
-    /// Puts packets into the ring, next to each other, and rings the doorbell.
+    /// Puts packets into the ring, next to each other, and rings the doorbell. Returns the number of the last.
     ///
     /// # Errors
     /// The process's fault, when it happens while the ring is full.
-    pub fn submit(&self, packets: &[Packet]) -> Result<()> {
-        if packets.is_empty() {
-            return Ok(());
-        }
-        let mut read = self.publish.lock().unwrap_or_else(|e| e.into_inner());
-        // SAFETY: the queue lives as long as `self`; its public part does not change.
-        let (base, size, doorbell) = unsafe {
-            let queue = &*self.raw;
-            (
-                queue.base_address.cast::<[u32; 16]>(),
-                u64::from(queue.size),
-                queue.doorbell_signal,
-            )
-        };
-        for group in packets.chunks(size as usize / 2) {
-            // SAFETY: as above.
-            let first = unsafe { raw().hsa_queue_add_write_index_screlease(self.raw, group.len() as u64) };
-            self.wait_for_space(&mut read, first + group.len() as u64, size)?;
+    pub fn submit(&mut self, packets: &[Packet]) -> Result<u64> {
+        for group in packets.chunks(self.size as usize / 2) {
+            let (first, end) = (self.write, self.write + group.len() as u64);
+            self.wait_for_space(end)?;
+            self.write = end;
+            // SAFETY: the queue lives as long as `self`.
+            unsafe { raw().hsa_queue_store_write_index_screlease(self.raw, end) };
             for (index, packet) in (first..).zip(group) {
                 // SAFETY: the slot is ours until its header is written; slots are 64 bytes, aligned to 64.
                 unsafe {
-                    let slot = base.add((index & (size - 1)) as usize).cast::<u32>();
+                    let slot = self.base.add((index & (self.size - 1)) as usize).cast::<u32>();
                     core::ptr::copy_nonoverlapping(packet.words.as_ptr().add(1), slot.add(1), 15);
                     (*slot.cast::<AtomicU32>()).store(packet.words[0], Ordering::Release);
                 }
             }
             // SAFETY: the doorbell belongs to the queue.
-            unsafe { raw().hsa_signal_store_screlease(doorbell, (first + group.len() as u64 - 1) as i64) };
+            unsafe { raw().hsa_signal_store_screlease(self.doorbell, (end - 1) as i64) };
         }
-        Ok(())
+        Ok(self.write.saturating_sub(1))
     }
 
-    fn wait_for_space(&self, read: &mut u64, end: u64, size: u64) -> Result<()> {
-        while end - *read > size {
-            // SAFETY: the queue lives as long as `self`.
-            *read = unsafe { raw().hsa_queue_load_read_index_scacquire(self.raw) };
-            if end - *read > size {
+    /// Whether one more packet has room now.
+    pub fn has_space(&mut self) -> bool {
+        let end = self.write + 1;
+        if end - self.read > self.size {
+            self.read = self.progress().load();
+        }
+        end - self.read <= self.size
+    }
+
+    /// For looking at how far the command processor is.
+    pub fn progress(&self) -> Progress {
+        Progress(self.raw)
+    }
+
+    fn wait_for_space(&mut self, end: u64) -> Result<()> {
+        let mut patience = None;
+        while end - self.read > self.size {
+            self.read = self.progress().load();
+            if end - self.read > self.size {
                 fault::check()?;
-                std::thread::sleep(Duration::from_micros(20));
+                patience.get_or_insert_with(Patience::new).pause();
             }
         }
         Ok(())
+    }
+}
+
+/// How far the command processor of a queue is.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress(*const hsa_queue_t);
+
+// SAFETY: queues are never destroyed, and ROCr's queue calls are thread-safe.
+unsafe impl Send for Progress {}
+// SAFETY: as above.
+unsafe impl Sync for Progress {}
+
+impl Progress {
+    /// The number of the first packet that still takes a place in the ring.
+    pub fn load(self) -> u64 {
+        // SAFETY: queues are never destroyed.
+        unsafe { raw().hsa_queue_load_read_index_scacquire(self.0) }
     }
 }
 

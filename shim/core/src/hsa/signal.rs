@@ -1,16 +1,17 @@
 //! Signals: the words that GPUs, copy engines and the host wait on and count down.
+//!
+//! Ours raise no interrupts. An interrupt at the end of every operation would cost the device, the kernel and ROCr's event thread more than
+//! the operation itself, and nearly always nobody waits. Who does looks at the value ([`super::patience`]).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
 use hsa_sys::*;
 
 use super::{Agent, raw};
 use crate::abi::{Error, Result};
 
-/// Signals that nobody uses any more. Creating one may cost tens of microseconds (an event of the kernel driver), so
-/// they are kept.
+/// Signals that nobody uses any more. Creating one takes ROCr's locks, so they are kept.
 static IDLE: Mutex<Vec<hsa_signal_t>> = Mutex::new(Vec::new());
 
 /// A signal as packets and copies name it; whoever passes it on keeps the [`Signal`] alive.
@@ -35,9 +36,11 @@ impl Signal {
         }
         let mut signal = hsa_signal_t::default();
         // SAFETY: no consumers are named, which means any agent; `signal` is valid for the write.
-        let status = unsafe { raw().hsa_signal_create(value, 0, core::ptr::null(), &mut signal) };
+        let status = unsafe {
+            raw().hsa_amd_signal_create(value, 0, core::ptr::null(), HSA_AMD_SIGNAL_AMD_GPU_ONLY, &mut signal)
+        };
         if status != HSA_STATUS_SUCCESS {
-            log::error!("hsa_signal_create: {status:?}");
+            log::error!("hsa_amd_signal_create: {status:?}");
             return Err(Error::MEMORY_ALLOCATION);
         }
         Ok(Self(signal))
@@ -57,13 +60,7 @@ impl Signal {
         unsafe { (*((self.0.handle + VALUE) as *const AtomicI64)).load(Ordering::Acquire) }
     }
 
-    /// Stores `value` with release semantics and wakes who waits.
-    pub fn store(&self, value: i64) {
-        // SAFETY: as above.
-        unsafe { raw().hsa_signal_store_screlease(self.0, value) }
-    }
-
-    /// Counts down by `value` with release semantics and wakes who waits.
+    /// Counts down by `value` with release semantics.
     pub fn subtract(&self, value: i64) {
         // SAFETY: as above.
         unsafe { raw().hsa_signal_subtract_screlease(self.0, value) }
@@ -85,21 +82,6 @@ impl Signal {
     fn end_stamp(&self) -> *mut u64 {
         const END_TIME: u64 = 40;
         (self.0.handle + END_TIME) as *mut u64
-    }
-
-    /// Waits until the value is 0 or below, or until about `timeout` has passed; true for the former.
-    pub fn wait(&self, timeout: Duration) -> bool {
-        // SAFETY: as above.
-        let value = unsafe {
-            raw().hsa_signal_wait_scacquire(
-                self.0,
-                HSA_SIGNAL_CONDITION_LT,
-                1,
-                ticks(timeout),
-                HSA_WAIT_STATE_BLOCKED,
-            )
-        };
-        value < 1
     }
 
     /// When the packet that completed this signal ended, in ticks of the system clock; `None` when the queue was not
@@ -124,27 +106,6 @@ impl Drop for Signal {
     }
 }
 
-/// Waits until one of `signals` is 0 or below, or until about `timeout` has passed.
-pub fn wait_any(signals: &[SignalRef], timeout: Duration) {
-    let mut signals: Vec<hsa_signal_t> = signals.iter().map(|s| s.0).collect();
-    let count = signals.len() as u32;
-    let mut conditions = vec![HSA_SIGNAL_CONDITION_LT; signals.len()];
-    let mut values = vec![1i64; signals.len()];
-    let mut satisfying = 0;
-    // SAFETY: three arrays of `count` elements; the caller keeps the signals alive.
-    unsafe {
-        raw().hsa_amd_signal_wait_any(
-            count,
-            signals.as_mut_ptr(),
-            conditions.as_mut_ptr(),
-            values.as_mut_ptr(),
-            ticks(timeout),
-            HSA_WAIT_STATE_BLOCKED,
-            &mut satisfying,
-        );
-    }
-}
-
 /// Ticks per second of the clock that timeouts and time stamps count in.
 pub fn frequency() -> u64 {
     super::get().map_or(1_000_000_000, |hsa| hsa.timestamp_frequency.max(1))
@@ -153,8 +114,4 @@ pub fn frequency() -> u64 {
 /// The clock that time stamps count in, now.
 pub fn now() -> u64 {
     super::get().map_or(0, |hsa| hsa.timestamp())
-}
-
-fn ticks(time: Duration) -> u64 {
-    (time.as_nanos() * u128::from(frequency()) / 1_000_000_000) as u64
 }

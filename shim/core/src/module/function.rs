@@ -1,7 +1,7 @@
 //! A kernel in a context: its bounds, its compiled forms.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use kernels_ptx_translate::protocol::{CompileRequest, CompiledKernel, Entry, Target, WarpLayout};
 
@@ -52,29 +52,81 @@ impl Loaded {
     }
 }
 
+/// Compiled forms of a kernel: a list that only grows, so that launches read it without a lock.
+#[derive(Default)]
+struct Forms(OnceLock<Box<Form>>);
+
+struct Form {
+    loaded: Loaded,
+    next: Forms,
+}
+
+impl Forms {
+    fn iter(&self) -> impl Iterator<Item = &Loaded> {
+        let mut place = self;
+        std::iter::from_fn(move || {
+            let form = place.0.get()?;
+            place = &form.next;
+            Some(&form.loaded)
+        })
+    }
+
+    /// One that runs blocks of so many threads.
+    fn fitting(&self, threads: u32) -> Option<&Loaded> {
+        self.iter().find(|loaded| loaded.compiled.max_threads >= threads)
+    }
+
+    /// Adds one at the end, unless one that runs as large blocks has come there meanwhile.
+    fn add(&self, loaded: Loaded) -> &Loaded {
+        let mut new = Box::new(Form {
+            loaded,
+            next: Self::default(),
+        });
+        let mut place = self;
+        loop {
+            match place.0.set(new) {
+                Ok(()) => break,
+                Err(refused) => new = refused,
+            }
+            let Some(there) = place.0.get() else { continue };
+            if there.loaded.compiled.max_threads >= new.loaded.compiled.max_threads {
+                return &there.loaded;
+            }
+            place = &there.next;
+        }
+        match place.0.get() {
+            Some(form) => &form.loaded,
+            None => unreachable!("it was just set"),
+        }
+    }
+}
+
 /// A kernel of a module.
 pub struct Function {
     entry: Entry,
     module: Weak<Module>,
+    /// [`Module::owner`].
+    owner: u64,
     /// `MAX_DYNAMIC_SHARED_SIZE_BYTES`.
     max_dynamic: AtomicI32,
     /// `PREFERRED_SHARED_MEMORY_CARVEOUT`, a percentage; -1 is the default.
     carveout: AtomicI32,
     /// Compiled forms, in the order they were needed.
-    loaded: Mutex<Vec<Arc<Loaded>>>,
+    forms: Forms,
     /// `cuFuncSetCacheConfig`: remembered, without effect.
     cache_config: AtomicU32,
 }
 
 impl Function {
-    pub(super) fn new(entry: Entry, module: Weak<Module>) -> Self {
+    pub(super) fn new(entry: Entry, module: Weak<Module>, owner: u64) -> Self {
         Self {
             max_dynamic: AtomicI32::new(DEFAULT_SHARED.saturating_sub(entry.static_shared) as i32),
             carveout: AtomicI32::new(-1),
-            loaded: Mutex::new(Vec::new()),
+            forms: Forms::default(),
             cache_config: AtomicU32::new(0),
             entry,
             module,
+            owner,
         }
     }
 
@@ -91,6 +143,11 @@ impl Function {
     /// Its module is loaded.
     pub fn is_alive(&self) -> bool {
         self.module.strong_count() > 0
+    }
+
+    /// [`Module::owner`] of its module.
+    pub fn owner(&self) -> u64 {
+        self.owner
     }
 
     /// Its module.
@@ -125,26 +182,17 @@ impl Function {
     ///
     /// # Errors
     /// What the translation failed with; the message is logged.
-    pub fn for_block(&self, block: [u32; 3]) -> Result<Arc<Loaded>> {
+    pub fn for_block(&self, block: [u32; 3]) -> Result<&Loaded> {
         let threads = block.iter().product::<u32>();
-        let fits = |all: &[Arc<Loaded>]| {
-            all.iter()
-                .find(|loaded| loaded.compiled.max_threads >= threads)
-                .cloned()
-        };
-        if let Some(fit) = fits(&self.loaded.lock().unwrap_or_else(|e| e.into_inner())) {
+        if let Some(fit) = self.forms.fitting(threads) {
             return Ok(fit);
         }
         // No lock is held here. Threads that meet at a first launch share one compilation through the translator's cache.
-        let loaded = Arc::new(self.compile(block).map_err(|failure| {
+        let loaded = self.compile(block).map_err(|failure| {
             log::error!("kernel {}: {}", self.entry.name, failure.log);
             failure.error
-        })?);
-        let mut all = self.loaded.lock().unwrap_or_else(|e| e.into_inner());
-        Ok(fits(&all).unwrap_or_else(|| {
-            all.push(Arc::clone(&loaded));
-            loaded
-        }))
+        })?;
+        Ok(self.forms.add(loaded))
     }
 
     fn compile(&self, block: [u32; 3]) -> core::result::Result<Loaded, Failure> {
@@ -181,9 +229,8 @@ impl Function {
     }
 
     /// Whatever compiled form there is; compiles one for any block size when there is none.
-    fn any(&self) -> Result<Arc<Loaded>> {
-        let first = self.loaded.lock().unwrap_or_else(|e| e.into_inner()).first().cloned();
-        match first {
+    fn any(&self) -> Result<&Loaded> {
+        match self.forms.iter().next() {
             Some(loaded) => Ok(loaded),
             None => self.for_block(self.entry.req_ntid.or(self.entry.max_ntid).unwrap_or([0; 3])),
         }
@@ -323,7 +370,7 @@ mod tests {
             local: 0,
         };
         edit(&mut entry);
-        Function::new(entry, Weak::new())
+        Function::new(entry, Weak::new(), 1)
     }
 
     fn shape(threads: u32, dynamic_shared: u32) -> Shape {

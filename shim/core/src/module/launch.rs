@@ -1,10 +1,11 @@
 //! Launching a kernel: checks, arguments, dispatch.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::args::{self, Hidden, Source};
-use super::function::{Function, Loaded};
+use super::function::Function;
 use super::geometry::geometry;
 use super::module::Module;
 use super::printf::Ring;
@@ -16,7 +17,7 @@ use crate::graph::operation::Kernel;
 use crate::graph::{Operation, capture};
 use crate::hsa::fault;
 use crate::hsa::queue::{Dispatch, Packet};
-use crate::stream::completion::Resource;
+use crate::stream::completion::{Resource, Resources};
 use crate::stream::staging::Chunk;
 use crate::stream::{self, Stream};
 
@@ -61,54 +62,63 @@ impl Shape {
 struct Plan {
     dispatch: Dispatch,
     hidden: Hidden,
-    function: Arc<Function>,
     module: Arc<Module>,
-    loaded: Arc<Loaded>,
+    services: Option<Box<Services>>,
+    /// Bytes that the code reads its arguments from.
+    kernarg_size: u32,
+}
+
+/// What few kernels need.
+struct Services {
     ring: Option<Arc<Ring>>,
-    heap: Option<Arc<Heap>>,
+    _heap: Option<Arc<Heap>>,
 }
 
 /// What must live until a launch has ended.
-struct Launched {
+pub struct Launched {
     function: Arc<Function>,
     _module: Arc<Module>,
-    _loaded: Arc<Loaded>,
-    _services: (Option<Arc<Ring>>, Option<Arc<Heap>>),
+    _services: Option<Box<Services>>,
     /// Where its arguments are, unless somebody else keeps them.
     _arguments: Option<Chunk>,
 }
 
 /// The names of the kernels that run now, or run next.
 fn in_flight() -> Vec<String> {
-    let name = |resource: &Resource| Some(resource.downcast_ref::<Launched>()?.function.name().to_owned());
-    let mut names = stream::running(name);
+    let mut names = stream::running(|launched| launched.function.name().to_owned());
     names.sort_unstable();
     names.dedup();
     names
 }
 
 impl Plan {
-    fn into_resource(self, arguments: Option<Chunk>) -> Resource {
-        Box::new(Launched {
-            function: self.function,
+    /// The `printf` ring, where the kernel may write to one.
+    fn ring(&self) -> Option<&Arc<Ring>> {
+        self.services.as_ref()?.ring.as_ref()
+    }
+
+    /// What must live until the launch of `function` has ended.
+    fn into_launched(self, function: Arc<Function>, arguments: Option<Chunk>) -> Launched {
+        Launched {
+            function,
             _module: self.module,
-            _loaded: self.loaded,
-            _services: (self.ring, self.heap),
+            _services: self.services,
             _arguments: arguments,
-        })
+        }
     }
 }
 
 /// A launch that needs nothing but a place for its arguments and a ring.
 pub struct Prepared {
     plan: Plan,
+    function: Arc<Function>,
     arguments: Vec<u8>,
 }
 
 impl Prepared {
     /// It may write to the `printf` ring, which must know its launches.
     pub fn prints(&self) -> bool {
-        self.plan.ring.is_some()
+        self.plan.ring().is_some()
     }
 
     /// The arguments, hidden ones included.
@@ -118,9 +128,7 @@ impl Prepared {
 
     /// Bytes that the arguments need.
     pub fn kernarg_size(&self) -> usize {
-        self.arguments
-            .len()
-            .max(self.plan.loaded.symbol().kernarg_size as usize)
+        self.arguments.len().max(self.plan.kernarg_size as usize)
     }
 
     /// The packet, with the arguments at `kernarg`.
@@ -133,7 +141,7 @@ impl Prepared {
 
     /// What must live until the launch has ended.
     pub fn into_resource(self) -> Resource {
-        self.plan.into_resource(None)
+        Box::new(self.plan.into_launched(self.function, None))
     }
 }
 
@@ -156,12 +164,30 @@ pub unsafe fn prepare(
     let mut arguments = vec![0; args::size(function.entry())];
     // SAFETY: the caller's promise.
     unsafe { args::pack(function.entry(), source, shape, &plan.hidden, &mut arguments) }?;
-    Ok(Prepared { plan, arguments })
+    Ok(Prepared {
+        plan,
+        function: Arc::clone(function),
+        arguments,
+    })
 }
 
-fn plan(function: &Arc<Function>, device: &'static Device, shape: &Shape, cooperative: bool) -> Result<Plan> {
-    static NEXT_GRID: AtomicU64 = AtomicU64::new(1);
+/// A number for a launch, unique in the process. Threads take them by the thousand.
+fn next_grid() -> u64 {
+    const SHARE: u64 = 1 << 10;
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static OWN: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+    }
+    let (mut next, mut end) = OWN.get();
+    if next == end {
+        next = NEXT.fetch_add(SHARE, Ordering::Relaxed);
+        end = next + SHARE;
+    }
+    OWN.set((next + 1, end));
+    next
+}
 
+fn plan(function: &Function, device: &'static Device, shape: &Shape, cooperative: bool) -> Result<Plan> {
     fault::blame_with(in_flight);
     function.check_shape(shape)?;
     let module = function.module()?;
@@ -185,7 +211,7 @@ fn plan(function: &Arc<Function>, device: &'static Device, shape: &Shape, cooper
         data: module.data_address(),
         ring: ring.as_ref().map_or(0, |ring| ring.address()),
         heap: heap.as_ref().map_or(0, |heap| heap.address()),
-        grid_id: NEXT_GRID.fetch_add(1, Ordering::Relaxed),
+        grid_id: next_grid(),
     };
     let geometry = geometry(loaded.layout(), shape)?;
     let mut group_size = loaded.symbol().group_size;
@@ -207,11 +233,9 @@ fn plan(function: &Arc<Function>, device: &'static Device, shape: &Shape, cooper
     Ok(Plan {
         dispatch,
         hidden,
-        function: Arc::clone(function),
         module,
-        loaded,
-        ring,
-        heap,
+        services: (ring.is_some() || heap.is_some()).then(|| Box::new(Services { ring, _heap: heap })),
+        kernarg_size: loaded.symbol().kernarg_size,
     })
 }
 
@@ -223,7 +247,7 @@ fn plan(function: &Arc<Function>, device: &'static Device, shape: &Shape, cooper
 /// # Safety
 /// As [`args::pack`].
 pub unsafe fn launch(
-    function: &Arc<Function>,
+    function: Arc<Function>,
     stream: &Stream,
     shape: &Shape,
     source: Source,
@@ -232,12 +256,12 @@ pub unsafe fn launch(
     fault::check()?;
     if let Some(sequence) = capture::intercept(stream)? {
         // SAFETY: the caller's promise.
-        let kernel = unsafe { Kernel::new(Arc::clone(function), *shape, source, cooperative) }?;
+        let kernel = unsafe { Kernel::new(function, *shape, source, cooperative) }?;
         return sequence.add(stream, Operation::Kernel(kernel));
     }
-    let plan = plan(function, stream.device(), shape, cooperative)?;
+    let plan = plan(&function, stream.device(), shape, cooperative)?;
     let size = args::size(function.entry());
-    let mut chunk = Chunk::new(stream.device(), size.max(plan.loaded.symbol().kernarg_size as usize))?;
+    let mut chunk = Chunk::new(stream.device(), size.max(plan.kernarg_size as usize))?;
     // Written where the kernel reads them.
     // SAFETY: the caller's promise.
     unsafe {
@@ -253,8 +277,8 @@ pub unsafe fn launch(
         kernarg: chunk.address(),
         ..plan.dispatch
     });
-    let printing = plan.ring.clone().map(|ring| (ring, Arc::clone(&plan.module)));
-    let resources: Vec<Resource> = vec![plan.into_resource(Some(chunk))];
+    let printing = plan.ring().map(|ring| (Arc::clone(ring), Arc::clone(&plan.module)));
+    let resources = Resources::Launch(plan.into_launched(function, Some(chunk)));
     let submit = || stream.packet(packet, resources);
     match printing {
         Some((ring, module)) => ring.with_writer(&module, submit),

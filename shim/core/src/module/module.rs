@@ -252,7 +252,7 @@ impl Module {
         let entry = self.code.entry(name).ok_or(Error::SYMBOL_NOT_FOUND)?;
         let mut functions = self.functions.lock().unwrap_or_else(|e| e.into_inner());
         let (handle, function) = functions.entry(name.to_owned()).or_insert_with(|| {
-            let function = Arc::new(Function::new(entry.clone(), Weak::clone(&self.this)));
+            let function = Arc::new(Function::new(entry.clone(), Weak::clone(&self.this), self.owner));
             (FUNCTIONS.insert(Arc::clone(&function)), function)
         });
         Ok((*handle, Arc::clone(function)))

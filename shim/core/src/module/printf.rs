@@ -41,7 +41,7 @@ struct State {
     /// Bytes of records that were printed.
     read: u64,
     /// Kernels that may write.
-    running: Vec<Arc<Completion>>,
+    running: Vec<Completion>,
     /// Where formats and strings are.
     modules: Vec<Weak<Module>>,
 }
@@ -95,7 +95,7 @@ impl Ring {
     ///
     /// # Errors
     /// Those of `launch`.
-    pub fn with_writer(&self, module: &Arc<Module>, launch: impl FnOnce() -> Result<Arc<Completion>>) -> Result<()> {
+    pub fn with_writer(&self, module: &Arc<Module>, launch: impl FnOnce() -> Result<Completion>) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
         if self.word(0).load(Ordering::Acquire) > self.capacity / 2 {
             self.print(&mut state);
@@ -109,6 +109,7 @@ impl Ring {
             state.modules.push(Arc::downgrade(module));
         }
         let completion = launch()?;
+        completion.close()?;
         state.running.retain(|kernel| !kernel.is_done());
         state.running.push(completion);
         Ok(())

@@ -2,8 +2,10 @@
 //!
 //! Nothing is read or loaded here: registration runs in constructors, where no thread, file or device may be touched.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::function::Function;
 use super::image;
@@ -41,6 +43,25 @@ struct Registered {
 }
 
 static REGISTERED: Mutex<Option<Registered>> = Mutex::new(None);
+
+/// Changes whenever a host function comes to stand for another kernel, or for none.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// Kernels that a thread remembers.
+const REMEMBERED: usize = 16;
+
+/// A kernel that the calling thread has launched.
+struct Remembered {
+    host: usize,
+    /// Of the context: the id of its streams.
+    owner: u64,
+    generation: u64,
+    function: Weak<Function>,
+}
+
+thread_local! {
+    static LAUNCHED: RefCell<[Option<Remembered>; REMEMBERED]> = const { RefCell::new([const { None }; REMEMBERED]) };
+}
 
 fn with<T>(f: impl FnOnce(&mut Registered) -> T) -> T {
     f(REGISTERED
@@ -122,6 +143,7 @@ fn publish_if_complete(key: usize) {
             && binary.complete
         {
             kernels.extend(binary.kernels.iter().cloned());
+            GENERATION.fetch_add(1, Ordering::Release);
             variables.extend(binary.variables.iter().cloned());
         }
     });
@@ -141,6 +163,7 @@ pub fn end(key: usize) {
 pub fn remove(key: usize) {
     let binary = with(|registered| {
         let binary = registered.binaries.remove(&key)?;
+        GENERATION.fetch_add(1, Ordering::Release);
         for (host, kernel) in &binary.kernels {
             if registered
                 .kernels
@@ -163,6 +186,41 @@ pub fn remove(key: usize) {
 /// The kernel that a host function stands for.
 pub fn kernel(host: usize) -> Option<Arc<Kernel>> {
     with(|registered| registered.kernels.get(&host).cloned())
+}
+
+/// The kernel that a host function stands for in a context. Programs launch the same few kernels many times, so each thread
+/// remembers some.
+///
+/// # Errors
+/// As [`Kernel::function`]; `None` when the host function stands for none.
+pub fn function(host: usize, context: &'static Context) -> Option<Result<Arc<Function>>> {
+    let owner = match context.streams() {
+        Ok(streams) => streams.id(),
+        Err(error) => return Some(Err(error)),
+    };
+    // Host functions are aligned.
+    let place = (host >> 4) % REMEMBERED;
+    let generation = GENERATION.load(Ordering::Acquire);
+    let remembered = |all: &RefCell<[Option<Remembered>; REMEMBERED]>| {
+        let all = all.borrow();
+        let known = all[place].as_ref()?;
+        let same = known.host == host && known.owner == owner && known.generation == generation;
+        known.function.upgrade().filter(|function| same && function.is_alive())
+    };
+    if let Ok(Some(function)) = LAUNCHED.try_with(remembered) {
+        return Some(Ok(function));
+    }
+    let found = kernel(host)?.function(context).map(|(_, function)| function);
+    if let Ok(function) = &found {
+        let new = Remembered {
+            host,
+            owner,
+            generation,
+            function: Arc::downgrade(function),
+        };
+        let _ = LAUNCHED.try_with(|all| all.borrow_mut()[place] = Some(new));
+    }
+    Some(found)
 }
 
 /// The host function that stands for the kernel which is `function` in `context`.

@@ -4,11 +4,11 @@
 //! of one stream are in order because each waits for the one before it; across streams whoever is ready goes first.
 
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::Instant;
 
-use super::completion::{self, Completion, Frontier};
+use super::completion::{Countdown, Frontier};
 use crate::abi::Error;
-use crate::hsa::fault;
+use crate::hsa::{fault, patience};
 
 /// What is called; it gets the process's fault, if there is one by then.
 pub type Call = Box<dyn FnOnce(Option<Error>) + Send>;
@@ -16,7 +16,7 @@ pub type Call = Box<dyn FnOnce(Option<Error>) + Send>;
 struct Work {
     after: Frontier,
     call: Call,
-    completion: Arc<Completion>,
+    completion: Arc<Countdown>,
 }
 
 struct Queue {
@@ -37,11 +37,8 @@ static QUEUE: Queue = Queue {
     arrived: Condvar::new(),
 };
 
-/// How long a new call may go unnoticed while others wait for the GPU.
-const SLICE: Duration = Duration::from_millis(2);
-
 /// Runs `call` once everything in `after` has ended, then ends `completion`.
-pub(super) fn submit(after: Frontier, call: Call, completion: Arc<Completion>) {
+pub(super) fn submit(after: Frontier, call: Call, completion: Arc<Countdown>) {
     let mut state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
     state.works.push(Work {
         after,
@@ -62,6 +59,8 @@ pub(super) fn submit(after: Frontier, call: Call, completion: Arc<Completion>) {
 
 /// The worker: takes the first call that is ready, or waits for the GPU or for a new call.
 fn run() {
+    patience::sharpen_timer();
+    let mut idle_since = Instant::now();
     let mut state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
     loop {
         let failed = fault::current().is_some();
@@ -70,22 +69,21 @@ fn run() {
             drop(state);
             (work.call)(fault::current());
             work.completion.finish(1);
+            idle_since = Instant::now();
             state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
         } else if state.works.is_empty() {
             state = QUEUE.arrived.wait(state).unwrap_or_else(|e| e.into_inner());
+            idle_since = Instant::now();
         } else {
-            let blockers: Vec<Arc<Completion>> = state
-                .works
-                .iter()
-                .flat_map(|work| work.after.iter().find(|c| !c.is_done()).cloned())
-                .collect();
-            drop(state);
-            // Woken by the first that ends; new calls are seen at the latest after the slice.
-            let references: Vec<&Completion> = blockers.iter().map(AsRef::as_ref).collect();
-            if !references.is_empty() {
-                completion::wait_any(&references, SLICE);
+            let pause = patience::pause(idle_since.elapsed());
+            let (woken, waited) = QUEUE
+                .arrived
+                .wait_timeout(state, pause)
+                .unwrap_or_else(|e| e.into_inner());
+            state = woken;
+            if !waited.timed_out() {
+                idle_since = Instant::now();
             }
-            state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
         }
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::callback::Call;
-use super::completion::{Completion, Frontier};
+use super::completion::{Countdown, Frontier};
 use super::memop::Condition;
 use super::spans::Span;
 use crate::abi::{Error, Result};
 use crate::hsa::queue::Packet;
+use crate::hsa::signal::SignalRef;
 use crate::hsa::{self, Agent, copy};
 use crate::memory;
 
@@ -15,6 +16,8 @@ use crate::memory;
 pub enum Command {
     /// A packet for a ring; the completion signal is put in when it is submitted.
     Packet(Packet),
+    /// As `Packet`, with a signal of its own, which the device writes the time to.
+    TimedMarker,
     /// Packets for one ring, of which the last ends after all others; the completion signal is put into it.
     Packets(Arc<[Packet]>),
     /// Copies by ROCr's engines. The agents are those that own, or may reach, either side.
@@ -54,23 +57,22 @@ impl Command {
     }
 }
 
-/// Starts copies that begin when everything in `waits_for` is over, which it will be unaided, and end `completion`.
+/// Starts copies that begin when all of `waits_for` are 0, which they will be unaided, and end `completion`.
 pub(super) fn start_copies(
     spans: &[Span],
     dst: &Agent,
     src: &Agent,
-    waits_for: &Frontier,
-    completion: &Arc<Completion>,
+    waits_for: &[SignalRef],
+    completion: &Countdown,
 ) -> Result<()> {
-    let signals = waits_for.signals();
     for (index, span) in spans.iter().enumerate() {
-        // SAFETY: the promise of `Stream::copy`'s callers; signals live as long as their completions.
+        // SAFETY: the promise of `Stream::copy`'s callers; the caller keeps the signals.
         let started = unsafe {
             copy::start(
                 (span.dst, dst),
                 (span.src, src),
                 span.len as usize,
-                &signals,
+                waits_for,
                 completion.signal(),
             )
         };

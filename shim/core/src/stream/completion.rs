@@ -1,26 +1,37 @@
-//! The end of an operation, as signals that hosts, rings and copy engines can wait on.
+//! The end of an operation, as hosts, rings and copy engines can wait for it.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
+use super::ring::{Ring, Ticket};
 use crate::abi::{Error, Result};
-use crate::hsa::signal::{self, Signal, SignalRef};
+use crate::hsa::patience::Patience;
+use crate::hsa::signal::{Signal, SignalRef};
 use crate::hsa::{Agent, fault};
+use crate::module::launch::Launched;
 
-/// How long a host wait sleeps before it looks whether the process has met a fault.
-const SLICE: Duration = Duration::from_millis(20);
+/// The end of one operation.
+///
+/// Packets that were submitted when they were enqueued have none of their own: they are numbers in their ring's count, which
+/// costs no signal to find, to arm, to look after and to give back.
+#[derive(Clone, Debug)]
+pub enum Completion {
+    /// A packet of a ring.
+    Packet(Ticket),
+    /// Anything else.
+    Countdown(Arc<Countdown>),
+}
 
-/// The end of one operation: a signal that reaches 0.
+/// An end that is a signal of its own, which reaches 0.
 ///
 /// Whoever waits on it, be it a packet in a ring, holds a reference until the wait is over; only then does the signal go
 /// back to the pool. Reusing it earlier would let the waiter pass too soon or never.
 ///
-/// An operation may be *parked* in host memory ([`super::proxy`]); its completion exists from the start, so that events and
+/// An operation may be *parked* in host memory ([`super::proxy`]); its countdown exists from the start, so that events and
 /// other streams can refer to it, but no packet and no copy may wait on it before it has been submitted.
 #[derive(Debug)]
-pub struct Completion {
+pub struct Countdown {
     signal: Signal,
     /// The ring whose packet counts the signal down, or 0: packets of a ring are in order without a wait.
     ring: AtomicU64,
@@ -30,7 +41,7 @@ pub struct Completion {
     unaided: AtomicBool,
 }
 
-impl Completion {
+impl Countdown {
     /// The end of an operation of `parts` parts, each of which counts the signal down by one. The operation is about to be
     /// submitted.
     ///
@@ -40,10 +51,10 @@ impl Completion {
         Self::create(parts, true)
     }
 
-    /// As [`Completion::new`], of an operation that is parked.
+    /// As [`Countdown::new`], of an operation that is parked.
     ///
     /// # Errors
-    /// As [`Completion::new`].
+    /// As [`Countdown::new`].
     pub fn parked(parts: usize) -> Result<Arc<Self>> {
         Self::create(parts, false)
     }
@@ -62,14 +73,9 @@ impl Completion {
         self.signal.name()
     }
 
-    /// Whether a packet of that ring completes it.
-    pub fn is_on_ring(&self, ring: u64) -> bool {
-        self.ring.load(Ordering::Relaxed) == ring
-    }
-
     /// A packet of `ring` is about to carry it.
-    pub fn set_ring(&self, ring: u64) {
-        self.ring.store(ring, Ordering::Relaxed);
+    pub fn set_ring(&self, ring: &Ring) {
+        self.ring.store(ring.id(), Ordering::Relaxed);
     }
 
     /// A parked operation is on its way now.
@@ -106,6 +112,94 @@ impl Completion {
         self.signal.subtract(parts as i64);
     }
 
+    /// Waits for the end. What runs at the application's synchronisations does not run.
+    ///
+    /// # Errors
+    /// The process's fault: a dead queue never ends anything.
+    pub fn wait_quietly(&self) -> Result<()> {
+        wait_until(|| self.is_done())
+    }
+
+    /// When the operation ended, in ticks of the system clock, if its packet says so.
+    pub fn end_time(&self, agent: &Agent) -> Option<u64> {
+        self.signal.end_time(agent)
+    }
+}
+
+impl Completion {
+    /// Whether both are the end of the same operation.
+    pub fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Packet(a), Self::Packet(b)) => a == b,
+            (Self::Countdown(a), Self::Countdown(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+
+    /// Whether a packet of that ring completes it.
+    pub fn is_on_ring(&self, ring: &Ring) -> bool {
+        match self {
+            Self::Packet(ticket) => ticket.is_of(ring),
+            Self::Countdown(countdown) => countdown.ring.load(Ordering::Relaxed) == ring.id(),
+        }
+    }
+
+    /// The operation is on its way, or over.
+    pub fn is_submitted(&self) -> bool {
+        match self {
+            Self::Packet(_) => true,
+            Self::Countdown(countdown) => countdown.is_submitted(),
+        }
+    }
+
+    /// It is known to have ended, or will without anybody's help: what waits for it in a copy engine keeps nobody from anything.
+    pub fn ends_unaided(&self) -> bool {
+        match self {
+            Self::Packet(ticket) => ticket.is_done(),
+            Self::Countdown(countdown) => countdown.ends_unaided(),
+        }
+    }
+
+    /// The operation is known to have ended.
+    pub fn is_done(&self) -> bool {
+        match self {
+            Self::Packet(ticket) => ticket.is_done(),
+            Self::Countdown(countdown) => countdown.is_done(),
+        }
+    }
+
+    /// As [`Completion::is_done`], of who will ask again: it is seen to that the end shows. Never waits.
+    pub fn ask(&self) -> bool {
+        match self {
+            Self::Packet(ticket) => ticket.ask(),
+            Self::Countdown(countdown) => countdown.is_done(),
+        }
+    }
+
+    /// Sees to it that the end shows before that of anything submitted later.
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn close(&self) -> Result<()> {
+        match self {
+            Self::Packet(ticket) => ticket.close(),
+            Self::Countdown(_) => Ok(()),
+        }
+    }
+
+    /// The device has begun with it, or is about to begin with what follows.
+    pub fn is_read(&self) -> bool {
+        matches!(self, Self::Packet(ticket) if ticket.is_read())
+    }
+
+    /// As [`Countdown::wait_quietly`].
+    ///
+    /// # Errors
+    /// As [`Countdown::wait_quietly`].
+    pub fn wait_quietly(&self) -> Result<()> {
+        wait_until(|| self.ask())
+    }
+
     /// Waits for the end.
     ///
     /// # Errors
@@ -116,23 +210,15 @@ impl Completion {
         super::synchronized();
         waited
     }
+}
 
-    /// As [`Completion::wait`], for waits that are not the application's: what runs at its synchronisations does not run.
-    ///
-    /// # Errors
-    /// As [`Completion::wait`].
-    pub fn wait_quietly(&self) -> Result<()> {
-        while !self.signal.wait(SLICE) && fault::current().is_none() {}
-        if self.signal.load() < 0 {
-            report_failed_copy(self.signal.load());
-        }
-        fault::check()
+/// Waits until `done`, or until the process has met a fault.
+fn wait_until(done: impl Fn() -> bool) -> Result<()> {
+    let mut patience = None;
+    while !done() && fault::current().is_none() {
+        patience.get_or_insert_with(Patience::new).pause();
     }
-
-    /// When the operation ended, in ticks of the system clock, if its packet says so.
-    pub fn end_time(&self, agent: &Agent) -> Option<u64> {
-        self.signal.end_time(agent)
-    }
+    fault::check()
 }
 
 /// A copy that could not be done leaves its signal negative.
@@ -141,12 +227,6 @@ fn report_failed_copy(value: i64) {
         log::error!("a copy failed on the device (signal {value})");
         fault::raise(Error::LAUNCH_FAILURE);
     }
-}
-
-/// Waits until one of `completions` has ended, or until about `timeout` has passed.
-pub fn wait_any(completions: &[&Completion], timeout: Duration) {
-    let signals: Vec<_> = completions.iter().map(|c| c.signal()).collect();
-    signal::wait_any(&signals, timeout);
 }
 
 /// A stream's id and a time on its own clock ([`super::Stream::now`]).
@@ -175,21 +255,21 @@ impl Marks {
 #[derive(Clone, Debug, Default)]
 pub struct Frontier {
     /// Mostly there is one, which needs no memory of its own.
-    first: Option<Arc<Completion>>,
+    first: Option<Completion>,
     /// Empty while there is no first.
-    rest: Vec<Arc<Completion>>,
+    rest: Vec<Completion>,
     marks: Marks,
 }
 
 impl Frontier {
     /// Adds a completion unless it is over or known.
-    pub fn push(&mut self, completion: &Arc<Completion>) {
-        if completion.is_done() || self.iter().any(|known| Arc::ptr_eq(known, completion)) {
+    pub fn push(&mut self, completion: &Completion) {
+        if completion.is_done() || self.iter().any(|known| known.is(completion)) {
             return;
         }
         match &self.first {
-            None => self.first = Some(Arc::clone(completion)),
-            Some(_) => self.rest.push(Arc::clone(completion)),
+            None => self.first = Some(completion.clone()),
+            Some(_) => self.rest.push(completion.clone()),
         }
     }
 
@@ -201,7 +281,7 @@ impl Frontier {
     }
 
     /// Becomes the end of one operation, which itself waited for all that was here.
-    pub fn replace(&mut self, completion: Arc<Completion>) {
+    pub fn replace(&mut self, completion: Completion) {
         self.rest.clear();
         self.first = Some(completion);
     }
@@ -231,6 +311,24 @@ impl Frontier {
         self.iter().all(|c| c.is_done())
     }
 
+    /// As [`Frontier::is_done`], of who will ask again: [`Completion::ask`].
+    pub fn ask(&self) -> bool {
+        let mut done = true;
+        // Of all, so that all ends will show.
+        for completion in self.iter() {
+            done &= completion.ask();
+        }
+        done
+    }
+
+    /// Sees to it that the point shows before anything submitted later has ended: for whoever else is to know it.
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn close(&self) -> Result<()> {
+        self.iter().try_for_each(Completion::close)
+    }
+
     /// Everything before this point is on its way, or over.
     pub fn is_submitted(&self) -> bool {
         self.iter().all(|c| c.is_submitted())
@@ -258,35 +356,55 @@ impl Frontier {
     }
 
     /// The completions.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Completion>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Completion> {
         self.first.iter().chain(&self.rest)
     }
 
-    /// The signals, for a copy's dependencies.
+    /// The signals, for a copy's dependencies. Packets have none: a copy comes when they have ended.
     pub fn signals(&self) -> Vec<SignalRef> {
-        self.iter().map(|c| c.signal()).collect()
+        let signal = |completion: &Completion| match completion {
+            Completion::Packet(_) => None,
+            Completion::Countdown(countdown) => Some(countdown.signal()),
+        };
+        self.iter().filter_map(signal).collect()
     }
 }
 
 /// What an operation needs until it has ended: memory for its arguments, staging buffers, what it waits for.
 pub type Resource = Box<dyn Any + Send>;
 
+/// All that an operation needs until it has ended.
+pub enum Resources {
+    /// What a kernel needs, which costs no memory of its own: launches are many.
+    Launch(Launched),
+    /// Whatever else.
+    Other(Vec<Resource>),
+}
+
+impl From<Vec<Resource>> for Resources {
+    fn from(resources: Vec<Resource>) -> Self {
+        Self::Other(resources)
+    }
+}
+
 /// An operation on its way, kept until it has ended.
 pub struct Pending {
-    completion: Arc<Completion>,
+    completion: Completion,
     /// Held until then.
-    resources: Vec<Resource>,
+    resources: Resources,
     /// Referenced until then, so that no signal is reused under a waiter.
-    _waits_for: Frontier,
+    _waits_for: Option<Box<Frontier>>,
 }
 
 impl Pending {
     /// An operation that ends with `completion`.
-    pub fn new(completion: Arc<Completion>, waits_for: Frontier, resources: Vec<Resource>) -> Self {
+    pub fn new(completion: Completion, waits_for: Frontier, resources: Resources) -> Self {
+        // The end of a packet is a number: nobody reuses it.
+        let holds_signals = waits_for.iter().any(|c| matches!(c, Completion::Countdown(_)));
         Self {
             completion,
             resources,
-            _waits_for: waits_for,
+            _waits_for: holds_signals.then(|| Box::new(waits_for)),
         }
     }
 
@@ -301,12 +419,17 @@ impl Pending {
     }
 
     /// It ends with `completion`.
-    pub fn ends_with(&self, completion: &Arc<Completion>) -> bool {
-        Arc::ptr_eq(&self.completion, completion)
+    pub fn ends_with(&self, completion: &Arc<Countdown>) -> bool {
+        matches!(&self.completion, Completion::Countdown(own) if Arc::ptr_eq(own, completion))
+    }
+
+    /// [`Completion::is_read`].
+    pub fn is_read(&self) -> bool {
+        self.completion.is_read()
     }
 
     /// What it holds.
-    pub fn resources(&self) -> &[Resource] {
+    pub fn resources(&self) -> &Resources {
         &self.resources
     }
 }

@@ -95,7 +95,7 @@ fn shifted(spans: &[Span], dst: u64, src: u64) -> Vec<Span> {
         .collect()
 }
 
-fn finish(stream: &Stream, last: Option<Arc<Completion>>, wait: bool) -> Result<()> {
+fn finish(stream: &Stream, last: Option<Completion>, wait: bool) -> Result<()> {
     match last {
         Some(completion) if wait => stream.wait_for_end(&completion),
         _ => Ok(()),
@@ -165,8 +165,8 @@ pub(crate) fn pieces(spans: &[Span]) -> Vec<Vec<Span>> {
 ///
 /// # Safety
 /// The sources are readable host memory.
-unsafe fn upload(stream: &Stream, device: &'static Device, spans: &[Span]) -> Result<Option<Arc<Completion>>> {
-    let mut sent: Vec<Arc<Completion>> = Vec::new();
+unsafe fn upload(stream: &Stream, device: &'static Device, spans: &[Span]) -> Result<Option<Completion>> {
+    let mut sent: Vec<Completion> = Vec::new();
     for piece in pieces(spans) {
         if let Some(oldest) = sent.len().checked_sub(IN_FLIGHT) {
             stream.wait_for_end(&sent[oldest])?;
@@ -213,7 +213,7 @@ pub fn upload_raw(stream: &Stream, device: &'static Device, dst: u64, bytes: &[u
 /// # Safety
 /// The destinations are writable host memory.
 unsafe fn download(stream: &Stream, device: &'static Device, spans: &[Span]) -> Result<()> {
-    let mut coming: std::collections::VecDeque<(Vec<Span>, Chunk, Option<Arc<Completion>>)> = Default::default();
+    let mut coming: std::collections::VecDeque<(Vec<Span>, Chunk, Option<Completion>)> = Default::default();
     let mut pieces = pieces(spans).into_iter();
     loop {
         while coming.len() < IN_FLIGHT {

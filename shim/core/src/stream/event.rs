@@ -1,9 +1,9 @@
 //! Events: points in a stream's order, and the times they were passed.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::completion::{Completion, Frontier};
+use super::completion::{Completion, Countdown, Frontier};
 use super::ipc_event::{self, Slot};
 use super::stream::Stream;
 use crate::abi::{Error, Result};
@@ -22,14 +22,23 @@ pub struct Event {
     flags: u32,
     /// [`super::ContextStreams::id`] of its context.
     owner: u64,
-    /// The context was destroyed: NVIDIA answers DEVICE_UNINITIALIZED from then on.
-    orphan: AtomicBool,
     record: Mutex<Option<Record>>,
     /// What it shares with other processes.
     slot: Option<Arc<Slot>>,
     /// It was recorded last in a captured stream, and stands for a point there.
     captured: Mutex<Option<Point>>,
+    /// One of `CAPTURED`, `PASSED`, `ORPHAN`, `DESTROYED`, or several: what questions can be answered from without a lock.
+    marks: AtomicU8,
 }
+
+/// There is a `captured` point.
+const CAPTURED: u8 = 1;
+/// The last record has been passed, or there is none; of an event of this process alone. Changed with `record` locked.
+const PASSED: u8 = 2;
+/// The context was destroyed: NVIDIA answers DEVICE_UNINITIALIZED from then on.
+const ORPHAN: u8 = 4;
+/// The handle has ended.
+const DESTROYED: u8 = 8;
 
 /// The last record.
 #[derive(Clone)]
@@ -42,7 +51,7 @@ struct Record {
 
 /// A record with a time.
 struct Timed {
-    marker: Arc<Completion>,
+    marker: Arc<Countdown>,
     agent: &'static Agent,
     /// When the end was first seen by the host, for packets without a time stamp; 0 until then.
     seen: AtomicU64,
@@ -77,21 +86,21 @@ impl Event {
     ///
     /// # Errors
     /// INVALID_VALUE for flags that NVIDIA refuses, MEMORY_ALLOCATION when an interprocess event finds no shared memory.
-    pub fn new(flags: u32, owner: u64) -> Result<Self> {
+    pub fn new(flags: u32, owner: u64) -> Result<Arc<Self>> {
         if flags & !(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS) != 0
             || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0
         {
             return Err(Error::INVALID_VALUE);
         }
         let slot = (flags & INTERPROCESS != 0).then(Slot::create).transpose()?;
-        Ok(Self {
+        Ok(Arc::new(Self {
             flags,
             owner,
-            orphan: AtomicBool::new(false),
             record: Mutex::new(None),
             slot,
             captured: Mutex::new(None),
-        })
+            marks: AtomicU8::new(0),
+        }))
     }
 
     /// An event of another process.
@@ -99,10 +108,10 @@ impl Event {
         Self {
             flags: DISABLE_TIMING | INTERPROCESS,
             owner,
-            orphan: AtomicBool::new(false),
             record: Mutex::new(None),
             captured: Mutex::new(None),
             slot: Some(slot),
+            marks: AtomicU8::new(0),
         }
     }
 
@@ -130,11 +139,35 @@ impl Event {
     }
 
     pub(super) fn orphan(&self) {
-        self.orphan.store(true, Ordering::Release);
+        self.marks.fetch_or(ORPHAN, Ordering::Release);
+    }
+
+    pub(super) fn mark_destroyed(&self) {
+        self.marks.fetch_or(DESTROYED, Ordering::Release);
+    }
+
+    /// Its handle has ended.
+    pub(super) fn is_destroyed(&self) -> bool {
+        self.marks.load(Ordering::Acquire) & DESTROYED != 0
+    }
+
+    /// No other process knows it.
+    pub(super) fn is_of_one_process(&self) -> bool {
+        self.slot.is_none()
+    }
+
+    /// The last record has been passed, as far as is known without a look at the device, and nothing else is to be said.
+    #[inline]
+    pub fn is_known_passed(&self) -> bool {
+        self.marks.load(Ordering::Acquire) == PASSED
+    }
+
+    fn lock_record(&self) -> MutexGuard<'_, Option<Record>> {
+        self.record.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     fn record_state(&self) -> Option<Record> {
-        self.record.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        self.lock_record().clone()
     }
 
     /// DEVICE_UNINITIALIZED once the context is gone, and the process's fault.
@@ -142,7 +175,7 @@ impl Event {
     /// # Errors
     /// Those two.
     pub fn check(&self) -> Result<()> {
-        if self.orphan.load(Ordering::Acquire) {
+        if self.marks.load(Ordering::Acquire) & ORPHAN != 0 {
             return Err(Error::DEVICE_UNINITIALIZED);
         }
         fault::check()
@@ -150,11 +183,22 @@ impl Event {
 
     /// The point in a capture that it stands for.
     pub fn captured(&self) -> Option<Point> {
+        if self.marks.load(Ordering::Acquire) & CAPTURED == 0 {
+            return None;
+        }
         self.captured.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
     fn set_captured(&self, point: Option<Point>) {
-        *self.captured.lock().unwrap_or_else(|e| e.into_inner()) = point;
+        if point.is_none() && self.marks.load(Ordering::Acquire) & CAPTURED == 0 {
+            return;
+        }
+        let mut captured = self.captured.lock().unwrap_or_else(|e| e.into_inner());
+        match point {
+            Some(_) => self.marks.fetch_or(CAPTURED, Ordering::Release),
+            None => self.marks.fetch_and(!CAPTURED, Ordering::Release),
+        };
+        *captured = point;
     }
 
     /// It was recorded outside captures.
@@ -198,7 +242,7 @@ impl Event {
             let marks = stream.mark();
             let marker = stream.timed_marker()?;
             let mut frontier = Frontier::default();
-            frontier.replace(Arc::clone(&marker));
+            frontier.replace(Completion::Countdown(Arc::clone(&marker)));
             frontier.set_marks(marks);
             let agent = stream.device().agent;
             Record {
@@ -211,7 +255,9 @@ impl Event {
                 number: 0,
             }
         };
-        *self.record.lock().unwrap_or_else(|e| e.into_inner()) = Some(record);
+        let mut last = self.lock_record();
+        self.marks.fetch_and(!PASSED, Ordering::Release);
+        *last = Some(record);
         Ok(())
     }
 
@@ -220,18 +266,25 @@ impl Event {
     /// # Errors
     /// As [`Event::check`].
     pub fn is_done(&self) -> Result<bool> {
+        if self.is_known_passed() {
+            capture::check_unsafe_call()?;
+            return fault::check().map(|()| true);
+        }
         self.check()?;
         self.check_captured(true)?;
         capture::check_unsafe_call()?;
         if let Some((slot, record)) = self.foreign_record() {
             return Ok(slot.is_passed(record));
         }
-        let mut record = self.record.lock().unwrap_or_else(|e| e.into_inner());
+        let mut record = self.lock_record();
         let done = record.as_mut().is_none_or(|record| {
             let done = record.is_done();
             record.frontier.trim();
             done
         });
+        if done && self.is_of_one_process() {
+            self.marks.fetch_or(PASSED, Ordering::Release);
+        }
         drop(record);
         fault::check()?;
         Ok(done)
@@ -242,6 +295,11 @@ impl Event {
     /// # Errors
     /// As [`Event::check`].
     pub fn synchronize(&self) -> Result<()> {
+        if self.is_known_passed() {
+            capture::check_unsafe_call()?;
+            super::synchronized();
+            return fault::check();
+        }
         self.check()?;
         self.check_captured(true)?;
         capture::check_unsafe_call()?;
@@ -263,6 +321,9 @@ impl Event {
     /// As [`Event::check`], and as [`Stream::wait_for_memory`] where another process has recorded it.
     pub fn wait_in(&self, stream: &Stream) -> Result<()> {
         self.check()?;
+        if self.is_known_passed() {
+            return Ok(());
+        }
         self.check_captured(false)?;
         if let Some((slot, record)) = self.foreign_record() {
             return slot.wait_in(record, stream);

@@ -21,15 +21,19 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
+use completion::Resources;
 pub use event::Event;
+use stream::Progress;
 pub use stream::{Branches, Kind, Stream};
 
 use crate::abi::{Error, Result};
+use crate::attention;
 use crate::config;
 use crate::device::Device;
 use crate::graph::capture;
 use crate::handle::Handles;
 use crate::hsa::fault;
+use crate::module::launch::Launched;
 use crate::thread_state::ThreadState;
 
 /// `CU_STREAM_LEGACY`.
@@ -78,7 +82,8 @@ pub struct Shared {
     rings: OnceLock<&'static ring::RingSet>,
     /// All streams, and destroyed ones until their work has ended. The legacy stream comes first.
     streams: Mutex<Vec<Arc<Stream>>>,
-    legacy: OnceLock<Weak<Stream>>,
+    legacy: OnceLock<Arc<Stream>>,
+    progress: Arc<Progress>,
     /// The context ends: parked operations are dropped.
     cancelled: AtomicBool,
 }
@@ -86,15 +91,18 @@ pub struct Shared {
 /// The streams of all contexts.
 static ALL: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
-/// What `name` makes of the resources of operations that run now, or run next, in all streams of the process.
-pub fn running<T>(name: impl Fn(&completion::Resource) -> Option<T>) -> Vec<T> {
+/// What `name` makes of the kernels that run now, or run next, in all streams of the process.
+pub fn running<T>(name: impl Fn(&Launched) -> T) -> Vec<T> {
     let contexts: Vec<Arc<Shared>> = {
         let all = ALL.lock().unwrap_or_else(|e| e.into_inner());
         all.iter().filter_map(Weak::upgrade).collect()
     };
     let mut found = Vec::new();
     for stream in contexts.iter().flat_map(|context| context.streams()) {
-        stream.visit_running(|resources| found.extend(resources.iter().filter_map(&name)));
+        stream.visit_running(|resources| match resources {
+            Resources::Launch(launched) => found.push(name(launched)),
+            Resources::Other(_) => {}
+        });
     }
     found
 }
@@ -108,8 +116,8 @@ impl Shared {
         self.streams.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
-    fn legacy(&self) -> Option<Arc<Stream>> {
-        self.legacy.get().and_then(Weak::upgrade)
+    fn legacy(&self) -> Option<&Arc<Stream>> {
+        self.legacy.get().filter(|legacy| !legacy.is_destroyed())
     }
 
     fn rings(&self) -> Result<&'static ring::RingSet> {
@@ -141,6 +149,7 @@ impl ContextStreams {
             rings: OnceLock::new(),
             streams: Mutex::new(Vec::new()),
             legacy: OnceLock::new(),
+            progress: Arc::default(),
             cancelled: AtomicBool::new(false),
         });
         {
@@ -149,7 +158,7 @@ impl ContextStreams {
             all.push(Arc::downgrade(&shared));
         }
         let legacy = shared.add(Kind::Legacy, 0);
-        let _ = shared.legacy.set(Arc::downgrade(&legacy));
+        let _ = shared.legacy.set(legacy);
         Self { shared }
     }
 
@@ -189,7 +198,7 @@ impl ContextStreams {
     /// # Errors
     /// CONTEXT_IS_DESTROYED.
     pub fn legacy(&self) -> Result<Arc<Stream>> {
-        self.shared.legacy().ok_or(Error::CONTEXT_IS_DESTROYED)
+        self.shared.legacy().cloned().ok_or(Error::CONTEXT_IS_DESTROYED)
     }
 
     /// A new stream for the runtime's own use: without a handle, and without a relation to the application's streams.
@@ -239,6 +248,29 @@ impl ContextStreams {
         }
     }
 
+    /// Calls `f` with the stream behind a handle, as [`ContextStreams::resolve`] would find it.
+    ///
+    /// # Errors
+    /// Those of [`ContextStreams::resolve`] and of `f`.
+    pub fn with<T>(&self, handle: u64, default: DefaultStream, f: impl FnOnce(&Stream) -> Result<T>) -> Result<T> {
+        if handle == LEGACY || handle == 0 && default == DefaultStream::Legacy {
+            return f(self.shared.legacy().ok_or(Error::CONTEXT_IS_DESTROYED)?);
+        }
+        let mut f = Some(f);
+        let known = LAST.try_with(|last| {
+            let last = last.borrow();
+            let (_, stream) = last
+                .as_ref()
+                .filter(|(last, stream)| *last == handle && !stream.is_destroyed())?;
+            f.take().map(|f| f(stream))
+        });
+        if let Ok(Some(result)) = known {
+            return result;
+        }
+        let stream = self.resolve(handle, default)?;
+        f.take().map_or(Err(Error::UNKNOWN), |f| f(&stream))
+    }
+
     /// Creates a stream; priorities out of range are clamped.
     pub fn create(&self, non_blocking: bool, priority: i32) -> u64 {
         let kind = if non_blocking {
@@ -254,7 +286,7 @@ impl ContextStreams {
     /// # Errors
     /// As [`Event::new`].
     pub fn create_event(&self, flags: u32) -> Result<u64> {
-        Ok(EVENTS.insert(Arc::new(Event::new(flags, self.shared.id)?)))
+        Ok(EVENTS.insert(Event::new(flags, self.shared.id)?))
     }
 
     /// Opens an event of another process.
@@ -312,8 +344,24 @@ fn find(handle: u64) -> Result<Arc<Stream>> {
         return Ok(stream);
     }
     let stream = STREAMS.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)?;
-    let _ = LAST.try_with(|last| last.replace(Some((handle, Arc::clone(&stream)))));
+    // Not while it is borrowed, by a call further out.
+    let _ = LAST.try_with(|last| {
+        last.try_borrow_mut()
+            .map(|mut last| last.replace((handle, Arc::clone(&stream))))
+    });
     Ok(stream)
+}
+
+/// Whether the stream behind a handle is known to have done everything, and nothing else is to be said: as far as that shows without a
+/// look at the device, and at streams that the calling thread did not use last.
+#[inline]
+pub fn is_known_done(handle: u64) -> bool {
+    let known = |last: &RefCell<Option<(u64, Arc<Stream>)>>| {
+        last.borrow()
+            .as_ref()
+            .is_some_and(|(last, stream)| *last == handle && !stream.is_destroyed() && stream.is_known_done())
+    };
+    attention::load() == 0 && fault::current().is_none() && LAST.try_with(known).unwrap_or(false)
 }
 
 /// Destroys a stream: its handle ends now, its work goes on.
@@ -336,6 +384,30 @@ pub fn event(handle: u64) -> Result<Arc<Event>> {
     EVENTS.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)
 }
 
+/// Calls `f` with the event behind a handle. Threads ask about the same event many times in a row, so each remembers its last.
+///
+/// # Errors
+/// As [`event`], and those of `f`.
+pub fn with_event<T>(handle: u64, f: impl FnOnce(&Event) -> Result<T>) -> Result<T> {
+    let mut f = Some(f);
+    let known = LAST_EVENT.try_with(|last| {
+        let last = last.borrow();
+        let (_, event) = last
+            .as_ref()
+            .filter(|(last, event)| *last == handle && !event.is_destroyed())?;
+        f.take().map(|f| f(event))
+    });
+    if let Ok(Some(result)) = known {
+        return result;
+    }
+    let event = event(handle)?;
+    let result = f.take().map_or(Err(Error::UNKNOWN), |f| f(&event));
+    if event.is_of_one_process() {
+        let _ = LAST_EVENT.try_with(|last| last.try_borrow_mut().map(|mut last| last.replace((handle, event))));
+    }
+    result
+}
+
 /// The bytes that another process opens an event with.
 ///
 /// # Errors
@@ -349,7 +421,9 @@ pub fn export_event(handle: u64) -> Result<[u8; ipc_event::HANDLE_SIZE]> {
 /// # Errors
 /// INVALID_RESOURCE_HANDLE for a destroyed or foreign handle.
 pub fn destroy_event(handle: u64) -> Result<()> {
-    EVENTS.remove(handle).map(|_| ()).ok_or(Error::INVALID_RESOURCE_HANDLE)
+    let event = EVENTS.remove(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)?;
+    event.mark_destroyed();
+    Ok(())
 }
 
 /// A thread's default stream in one context.
@@ -365,6 +439,7 @@ impl Drop for PerThread {
 }
 
 thread_local! {
+    static LAST_EVENT: RefCell<Option<(u64, Arc<Event>)>> = const { RefCell::new(None) };
     static LAST: RefCell<Option<(u64, Arc<Stream>)>> = const { RefCell::new(None) };
     static MINE: ThreadState<Vec<PerThread>> = const { ThreadState::new(Vec::new()) };
 }

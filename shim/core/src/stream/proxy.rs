@@ -20,13 +20,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use super::completion::Completion;
+use super::completion::Countdown;
 use super::memop::Condition;
 use super::staging::{Chunk, LARGEST};
 use super::stream::Stream;
 use crate::abi::Result;
 use crate::device::{self, Device};
-use crate::hsa::copy;
+use crate::hsa::{copy, patience};
 use crate::memory;
 
 /// Bytes that one look at device memory brings.
@@ -66,8 +66,7 @@ pub(super) fn watch(stream: Arc<Stream>) {
 }
 
 fn run() {
-    // SAFETY: this thread's own timer slack: a sleep of 10 us must not become one of 60.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1000, 0, 0, 0) };
+    patience::sharpen_timer();
     let mut watched: Vec<Arc<Stream>> = Vec::new();
     let mut questions = Questions::default();
     let mut idle_since = Instant::now();
@@ -81,7 +80,7 @@ fn run() {
                 arrivals = if watched.is_empty() {
                     ARRIVED.wait(arrivals).unwrap_or_else(|e| e.into_inner())
                 } else {
-                    let pause = pause(idle_since.elapsed());
+                    let pause = patience::pause(idle_since.elapsed());
                     let waited = ARRIVED.wait_timeout(arrivals, pause);
                     waited.unwrap_or_else(|e| e.into_inner()).0
                 };
@@ -118,17 +117,11 @@ fn run() {
     }
 }
 
-/// How long to sleep before the next look: a small share of the time that nothing has happened for. What it adds to a
-/// wait is then a small share of the wait, and a wait that takes long costs little.
-fn pause(idle: Duration) -> Duration {
-    (idle / 8).clamp(Duration::from_micros(5), Duration::from_micros(500))
-}
-
 /// A page of a device's memory (its ordinal, the page's address), and the waits that want to see it.
 type Page = ((i32, u64), Vec<(usize, Condition)>);
 
 /// Identifies a wait: its completion lives as long as it is parked.
-fn key(completion: &Arc<Completion>) -> usize {
+fn key(completion: &Arc<Countdown>) -> usize {
     Arc::as_ptr(completion).addr()
 }
 
@@ -155,7 +148,7 @@ impl Questions {
     }
 
     /// Whether a wait is over; everything before it is. If only the device knows, it is asked, and has answered at the next call.
-    pub fn is_met(&mut self, completion: &Arc<Completion>, condition: &Condition) -> bool {
+    pub fn is_met(&mut self, completion: &Arc<Countdown>, condition: &Condition) -> bool {
         if let Some(met) = condition.is_met() {
             return met;
         }
@@ -167,7 +160,7 @@ impl Questions {
     }
 
     /// As [`Questions::is_met`] would, for a wait whose turn comes when the one before it is over.
-    pub fn ask_ahead(&mut self, completion: &Arc<Completion>, condition: &Condition) {
+    pub fn ask_ahead(&mut self, completion: &Arc<Countdown>, condition: &Condition) {
         if condition.is_met().is_none() {
             self.ahead.insert(key(completion));
             self.ask(completion, condition);
@@ -175,12 +168,12 @@ impl Questions {
     }
 
     /// Has the device look at a condition.
-    fn ask(&mut self, completion: &Arc<Completion>, condition: &Condition) {
+    fn ask(&mut self, completion: &Arc<Countdown>, condition: &Condition) {
         self.asked.push((key(completion), *condition));
     }
 
     /// The device was just asked about this wait.
-    pub fn is_asked(&self, completion: &Arc<Completion>) -> bool {
+    pub fn is_asked(&self, completion: &Arc<Countdown>) -> bool {
         self.asked.last().is_some_and(|(asked, _)| *asked == key(completion))
     }
 
@@ -211,7 +204,7 @@ impl Questions {
 
     fn look(&mut self, device: &'static Device, pages: &[Page]) -> Result<()> {
         let mut chunk = Chunk::new(device, pages.len() * PAGE as usize)?;
-        let completion = Completion::new(pages.len())?;
+        let completion = Countdown::new(pages.len())?;
         for (index, ((_, page), conditions)) in pages.iter().enumerate() {
             // What lies outside the allocation is not there for the engine.
             let extent = memory::lookup(conditions[0].1.target.address)

@@ -1,7 +1,8 @@
 //! Pinned host memory that the runtime itself uses: staging buffers of copies, kernel arguments.
 //!
 //! Chunks come in powers of two and are carved out of slabs that are never given back; a chunk returns to its list when
-//! the operation that used it has ended.
+//! the operation that used it has ended. The smallest, which hold the arguments of most kernels, return to a list of the thread that lets go
+//! of them, mostly the one that takes the next: no lock is needed there.
 
 use core::ptr::NonNull;
 use std::sync::Mutex;
@@ -9,6 +10,7 @@ use std::sync::Mutex;
 use crate::abi::{Error, Result};
 use crate::device::{self, Device};
 use crate::hsa::memory;
+use crate::thread_state::ThreadState;
 
 /// Bytes of the largest chunk; also what copies move at a time.
 pub const LARGEST: usize = 1 << 20;
@@ -32,6 +34,60 @@ fn list(idle: &mut Vec<[Vec<usize>; CLASSES]>, device: i32, size: usize) -> &mut
     &mut idle[device][(size / SMALLEST).trailing_zeros() as usize]
 }
 
+/// How many of the smallest chunks threads take from the common list, and give back to it, at a time.
+const HANDFUL: usize = 32;
+
+/// A thread's own idle chunks of the smallest size, all of one device.
+#[derive(Default)]
+struct Own {
+    device: i32,
+    addresses: Vec<usize>,
+}
+
+impl Own {
+    /// Gives all but `rest` to the common list.
+    fn give_back(&mut self, rest: usize) {
+        if self.addresses.len() > rest {
+            let mut idle = IDLE.lock().unwrap_or_else(|e| e.into_inner());
+            list(&mut idle, self.device, SMALLEST).extend(self.addresses.drain(rest..));
+        }
+    }
+
+    /// Makes it a list of this device.
+    fn turn_to(&mut self, device: i32) {
+        if self.device != device {
+            self.give_back(0);
+            self.device = device;
+        }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.give_back(0);
+    }
+}
+
+thread_local! {
+    static OWN: ThreadState<Own> = const { ThreadState::new(Own { device: 0, addresses: Vec::new() }) };
+}
+
+/// Takes up to `count` chunks of a size from the common list, which is filled up if it has none.
+fn take(device: &'static Device, size: usize, count: usize, taken: &mut Vec<usize>) -> Result<()> {
+    let mut idle = IDLE.lock().unwrap_or_else(|e| e.into_inner());
+    let list = list(&mut idle, device.ordinal, size);
+    if list.is_empty() {
+        let slab = size.max(SLAB);
+        let base = device.host_pool.allocate(slab)?;
+        // Every GPU may use it: a copy between devices without a link goes through here.
+        let agents: Vec<_> = device::all()?.iter().map(|device| device.agent).collect();
+        memory::allow_access(&agents, base)?;
+        list.extend((0..slab / size).rev().map(|index| base.addr().get() + index * size));
+    }
+    taken.extend(list.drain(list.len().saturating_sub(count)..));
+    Ok(())
+}
+
 /// A piece of pinned memory that the host and every GPU can use.
 #[derive(Debug)]
 pub struct Chunk {
@@ -53,18 +109,20 @@ impl Chunk {
             return Err(Error::INVALID_VALUE);
         }
         let size = size.next_power_of_two().max(SMALLEST);
-        let mut idle = IDLE.lock().unwrap_or_else(|e| e.into_inner());
-        let list = list(&mut idle, device.ordinal, size);
-        if list.is_empty() {
-            let slab = size.max(SLAB);
-            let base = device.host_pool.allocate(slab)?;
-            // Every GPU may use it: a copy between devices without a link goes through here.
-            let agents: Vec<_> = device::all()?.iter().map(|device| device.agent).collect();
-            memory::allow_access(&agents, base)?;
-            list.extend((0..slab / size).rev().map(|index| base.addr().get() + index * size));
-        }
-        let address = list
-            .pop()
+        let address = if size == SMALLEST {
+            ThreadState::change(&OWN, |own| {
+                own.turn_to(device.ordinal);
+                if own.addresses.is_empty() {
+                    take(device, size, HANDFUL, &mut own.addresses)?;
+                }
+                Ok::<_, Error>(own.addresses.pop())
+            })?
+        } else {
+            let mut taken = Vec::new();
+            take(device, size, 1, &mut taken)?;
+            taken.pop()
+        };
+        let address = address
             .and_then(|address| NonNull::new(address as *mut u8))
             .ok_or(Error::MEMORY_ALLOCATION)?;
         Ok(Self {
@@ -93,7 +151,18 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        let mut idle = IDLE.lock().unwrap_or_else(|e| e.into_inner());
-        list(&mut idle, self.device, self.size).push(self.address.as_ptr() as usize);
+        let address = self.address.as_ptr() as usize;
+        if self.size == SMALLEST {
+            ThreadState::change(&OWN, |own| {
+                own.turn_to(self.device);
+                own.addresses.push(address);
+                if own.addresses.len() > 8 * HANDFUL {
+                    own.give_back(4 * HANDFUL);
+                }
+            });
+        } else {
+            let mut idle = IDLE.lock().unwrap_or_else(|e| e.into_inner());
+            list(&mut idle, self.device, self.size).push(address);
+        }
     }
 }

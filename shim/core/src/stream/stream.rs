@@ -19,14 +19,14 @@ mod branch;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use super::command::Command;
-use super::completion::{Completion, Frontier, Mark, Marks, Pending, Resource};
+use super::completion::{Completion, Countdown, Frontier, Mark, Marks, Pending, Resource, Resources};
 use super::ipc_event::Slot;
 use super::memop::{Condition, Target};
 use super::proxy::{self, Questions};
-use super::ring::Ring;
+use super::ring::{End, Ring};
 use super::spans::Span;
 use super::{Shared, callback, command};
 use crate::abi::{Error, Result};
@@ -34,9 +34,13 @@ use crate::device::Device;
 use crate::graph::capture;
 use crate::hsa::queue::Packet;
 use crate::hsa::{Agent, fault};
+use crate::lock::{Guard, Lock};
 
 /// Of how many other streams a stream knows that it comes after them.
 const FOLLOWED: usize = 64;
+
+/// How many operations are enqueued until a stream looks which have ended, so as to give back what they hold.
+const UNTIDY: usize = 32;
 
 pub use branch::Branches;
 
@@ -53,6 +57,15 @@ pub enum Kind {
     NonBlocking,
 }
 
+/// What tells streams of a context cheaply whether those that they are ordered with have gone on.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Changes of the legacy stream's tail.
+    legacy: AtomicU64,
+    /// Changes of the tails of streams that it waits for.
+    blocking: AtomicU64,
+}
+
 /// A stream of a context.
 pub struct Stream {
     id: u64,
@@ -67,10 +80,15 @@ pub struct Stream {
     quiet: AtomicBool,
     /// Counts operations and marks; see [`Stream::now`].
     clock: AtomicU64,
+    /// Of the context's streams.
+    progress: Arc<Progress>,
+    /// What this stream has waited for of the other side: for the legacy stream `blocking`, for blocking ones `legacy`.
+    /// Changed by who has the turn.
+    ordered: AtomicU64,
     /// Held by whoever changes the order: from looking at the tail until it is replaced. A submission may wait for room in
     /// a ring with it, so questions about the stream take `state` only.
-    turn: Mutex<()>,
-    state: Mutex<State>,
+    turn: Lock<()>,
+    state: Lock<State>,
 }
 
 #[derive(Default)]
@@ -78,17 +96,17 @@ struct State {
     tail: Frontier,
     /// Counts changes of the tail.
     seq: u64,
-    ring: Option<Arc<Ring>>,
+    ring: Option<&'static Ring>,
     /// Operations on their way, each with its time.
     pending: VecDeque<(u64, Pending)>,
+    /// At how many of them to look which have ended.
+    tidy_at: usize,
     /// The time of the last operation that was seen to have ended.
     ended: u64,
     /// Times of other streams that all later operations here come after.
     follows: Vec<Mark>,
     /// What is not submitted yet, in order.
     parked: VecDeque<Parked>,
-    /// The legacy stream's `seq` that this stream has waited for.
-    legacy_seen: u64,
     /// This stream's `seq` that the legacy stream has waited for.
     seen_by_legacy: u64,
 }
@@ -97,7 +115,7 @@ struct State {
 struct Parked {
     command: Command,
     waits_for: Frontier,
-    completion: Arc<Completion>,
+    completion: Arc<Countdown>,
 }
 
 impl State {
@@ -113,14 +131,28 @@ impl State {
         }
     }
 
+    /// Whether the ring's order is all that the stream's next packet needs, and nobody else has used the ring since its last.
+    fn is_alone_on(&self, ring: &Ring, stream: u64) -> bool {
+        ring.user() == stream && self.tail.iter().all(|c| c.is_on_ring(ring))
+    }
+
+    /// As [`State::reap`], but now and then only, where the next operation need not know: while the stream alone uses its ring,
+    /// order is free whether the tail has ended or not. Asking would fetch what the device is about to write.
+    fn tidy(&mut self, stream: u64) {
+        if self.pending.len() < self.tidy_at && self.ring.is_some_and(|ring| self.is_alone_on(ring, stream)) {
+            return;
+        }
+        self.reap();
+        self.tidy_at = self.pending.len() + UNTIDY;
+    }
+
     /// Makes an operation that was just submitted the tail. `waits_for`: all that its packets name. The tail may hold less by
     /// now, since whoever asks about the stream lets go of what has ended; but a packet far back in a queue looks later, and
     /// would find the next user's signal.
-    fn append(&mut self, time: u64, completion: Arc<Completion>, waits_for: Frontier, resources: Vec<Resource>) {
+    fn append(&mut self, time: u64, completion: Completion, waits_for: Frontier, resources: Resources) {
         self.pending
-            .push_back((time, Pending::new(Arc::clone(&completion), waits_for, resources)));
+            .push_back((time, Pending::new(completion.clone(), waits_for, resources)));
         self.tail.replace(completion);
-        self.seq += 1;
     }
 }
 
@@ -137,18 +169,20 @@ impl Stream {
             destroyed: AtomicBool::new(false),
             quiet: AtomicBool::new(true),
             clock: AtomicU64::new(0),
-            turn: Mutex::new(()),
-            state: Mutex::default(),
+            progress: Arc::clone(&context.progress),
+            ordered: AtomicU64::new(0),
+            turn: Lock::default(),
+            state: Lock::default(),
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    fn state(&self) -> Guard<'_, State> {
+        self.state.lock()
     }
 
     /// The state, of whoever adds something to wait for. Who lets go of the lock before the operation is in it asks again: others may
     /// have found the stream quiet meanwhile.
-    fn state_to_extend(&self) -> MutexGuard<'_, State> {
+    fn state_to_extend(&self) -> Guard<'_, State> {
         let state = self.state();
         self.quiet.store(false, Ordering::Relaxed);
         state
@@ -158,7 +192,10 @@ impl Stream {
     fn settle(&self) -> bool {
         let mut state = self.state();
         state.reap();
-        let done = state.tail.is_done();
+        let done = state.tail.ask();
+        if done {
+            state.reap();
+        }
         if state.pending.is_empty() && state.tail.is_empty() && state.parked.is_empty() {
             self.quiet.store(true, Ordering::Release);
         }
@@ -170,8 +207,14 @@ impl Stream {
         self.quiet.load(Ordering::Acquire)
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(|e| e.into_inner())
+    /// Everything enqueued has been seen to have ended; of the legacy stream: in all that it answers for. False where that would need a
+    /// look at the device.
+    pub(super) fn is_known_done(&self) -> bool {
+        self.is_quiet() && (self.kind != Kind::Legacy || self.other_side().is_none())
+    }
+
+    fn turn(&self) -> Guard<'_, ()> {
+        self.turn.lock()
     }
 
     /// Unique in the process.
@@ -217,61 +260,77 @@ impl Stream {
     pub fn is_gone(&self) -> bool {
         self.destroyed.load(Ordering::Acquire) && {
             let mut state = self.state();
+            state.tail.ask();
             state.reap();
             state.pending.is_empty()
         }
     }
 
     /// Calls `f` with what the operation holds that runs now, or runs next.
-    pub(super) fn visit_running(&self, f: impl FnOnce(&[Resource])) {
+    pub(super) fn visit_running(&self, f: impl FnOnce(&Resources)) {
         let state = self.state();
-        let running = state.pending.iter().find(|(_, operation)| !operation.is_done());
+        let mut rest = state.pending.iter().filter(|(_, operation)| !operation.is_done());
+        // Of a batch nobody knows which have ended, but the command processor is at or right behind the one that runs.
+        let last = rest.clone().next_back();
+        let running = rest.find(|(_, operation)| !operation.is_read()).or(last);
         if let Some((_, operation)) = running.filter(|(_, operation)| operation.is_submitted()) {
             f(operation.resources());
         }
     }
 
-    /// Applies the rules of the legacy default stream: adds to the tail what the other side has enqueued since. The caller
-    /// has the turn.
-    fn order(&self) {
-        if self.kind == Kind::NonBlocking {
-            return;
-        }
-        let Some(shared) = self.context.upgrade() else { return };
+    /// The tail has changed: the other side of the legacy default stream's rules will look.
+    fn advanced(&self, state: &mut State) {
+        state.seq += 1;
         match self.kind {
             Kind::NonBlocking => {}
             Kind::Legacy => {
-                let mut others = Frontier::default();
-                // One stream's lock at a time: nobody ever holds two.
-                for stream in shared.streams() {
-                    if matches!(stream.kind, Kind::Blocking | Kind::PerThread) {
-                        let mut state = stream.state();
-                        if state.seq != state.seen_by_legacy {
-                            state.seen_by_legacy = state.seq;
-                            others.join(&state.tail);
-                        }
-                    }
-                }
-                self.add(&others);
+                self.progress.legacy.fetch_add(1, Ordering::Release);
             }
             Kind::Blocking | Kind::PerThread => {
-                let Some(legacy) = shared.legacy() else { return };
-                let (seq, tail) = {
-                    let state = legacy.state();
-                    (state.seq, state.tail.clone())
-                };
-                let mut state = self.state();
-                if state.legacy_seen != seq {
-                    state.legacy_seen = seq;
-                    self.quiet.store(false, Ordering::Relaxed);
-                    state.tail.join(&tail);
-                }
+                self.progress.blocking.fetch_add(1, Ordering::Release);
             }
         }
     }
 
+    /// What the other side of the legacy default stream's rules has come to, if this stream has not waited for all of that.
+    fn other_side(&self) -> Option<u64> {
+        let now = match self.kind {
+            Kind::NonBlocking => return None,
+            Kind::Legacy => self.progress.blocking.load(Ordering::Acquire),
+            Kind::Blocking | Kind::PerThread => self.progress.legacy.load(Ordering::Acquire),
+        };
+        (now != self.ordered.load(Ordering::Acquire)).then_some(now)
+    }
+
+    /// Applies the rules of the legacy default stream: adds to the tail what the other side has enqueued since. The caller
+    /// has the turn.
+    fn order(&self) {
+        let Some(now) = self.other_side() else { return };
+        let Some(shared) = self.context.upgrade() else { return };
+        if self.kind == Kind::Legacy {
+            let mut others = Frontier::default();
+            // One stream's lock at a time: nobody ever holds two.
+            for stream in shared.streams() {
+                if matches!(stream.kind, Kind::Blocking | Kind::PerThread) {
+                    let mut state = stream.state();
+                    if state.seq != state.seen_by_legacy {
+                        state.seen_by_legacy = state.seq;
+                        others.join(&state.tail);
+                    }
+                }
+            }
+            self.add(&others);
+        } else if let Some(legacy) = shared.legacy() {
+            let tail = legacy.state().tail.clone();
+            self.add(&tail);
+        }
+        self.ordered.store(now, Ordering::Release);
+    }
+
     fn add(&self, frontier: &Frontier) {
         if !frontier.is_empty() {
+            // A fault shows at the next question.
+            let _ = frontier.close();
             self.state_to_extend().tail.join(frontier);
         }
     }
@@ -282,7 +341,7 @@ impl Stream {
         let mut state = self.state_to_extend();
         state.reap();
         state.tail.join(frontier);
-        state.seq += 1;
+        self.advanced(&mut state);
         for &(stream, time) in frontier.marks().iter() {
             match state.follows.iter_mut().find(|(known, _)| *known == stream) {
                 Some((_, latest)) => *latest = time.max(*latest),
@@ -303,13 +362,21 @@ impl Stream {
         self.clock.load(Ordering::Acquire)
     }
 
-    /// A later time. To be taken before looking at the tail, so that the tail holds at least what came before the time.
+    /// A later time. To be taken before looking at the tail, so that the tail holds at least what came before the time. The caller
+    /// has the turn.
     fn tick(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::AcqRel) + 1
+        let time = self.clock.load(Ordering::Relaxed) + 1;
+        self.clock.store(time, Ordering::Release);
+        time
     }
 
     /// Marks the present: what a point of now lies behind.
     pub fn mark(&self) -> Marks {
+        let _turn = self.turn();
+        self.mark_in_turn()
+    }
+
+    fn mark_in_turn(&self) -> Marks {
         let mut others = self.state().follows.clone();
         others.retain(|(stream, _)| *stream != self.id);
         Marks::new((self.id, self.tick()), others)
@@ -328,13 +395,13 @@ impl Stream {
             return true;
         }
         // Idle, the legacy default stream's rules included.
-        let Ok(_turn) = self.turn.try_lock() else {
+        let Some(_turn) = self.turn.try_lock() else {
             return false;
         };
         self.order();
         let mut state = self.state();
         state.reap();
-        state.tail.is_done()
+        state.tail.ask()
     }
 
     /// Whether operations enqueued from now on come after all that was ordered into `other` up to `time`.
@@ -344,30 +411,46 @@ impl Stream {
     }
 
     /// The time of the next operation, what it must wait for, the ring, and whether something is parked. The caller has the turn.
-    fn look(&self) -> (u64, Frontier, Option<Arc<Ring>>, bool) {
+    fn look(&self) -> (u64, Frontier, Option<&'static Ring>, bool) {
         let time = self.tick();
         self.order();
         let mut state = self.state_to_extend();
-        state.reap();
-        (time, state.tail.clone(), state.ring.clone(), !state.parked.is_empty())
+        state.tidy(self.id);
+        (time, state.tail.clone(), state.ring, !state.parked.is_empty())
     }
 
     /// Enqueues one operation and returns its end. `resources` are kept until then.
-    fn enqueue(&self, command: Command, resources: Vec<Resource>) -> Result<Arc<Completion>> {
+    fn enqueue(&self, command: Command, resources: Resources) -> Result<Completion> {
         fault::check()?;
         // What can be captured has become a node before it came here.
         capture::refuse(self)?;
         let _turn = self.turn();
-        let (time, tail, mut ring, parked) = self.look();
-        if parked || !command.may_follow(&tail) {
-            return self.park(time, command, tail, resources);
+        let time = self.tick();
+        self.order();
+        let mut state = self.state_to_extend();
+        state.tidy(self.id);
+        if let Command::Packet(packet) = command
+            && let Some(ring) = state.ring
+            && state.is_alone_on(ring, self.id)
+            && state.parked.is_empty()
+            && let Some(completion) = ring.try_submit(self.id, packet)
+        {
+            // As most are: behind the stream's own packets, with room in the ring.
+            state.append(time, completion.clone(), Frontier::default(), resources);
+            self.advanced(&mut state);
+            return Ok(completion);
         }
-        let completion = Completion::new(command.parts())?;
-        match self.submit(command, &tail, &mut ring, &completion) {
-            Ok(()) => {
+        let (tail, mut ring, parked) = (state.tail.clone(), state.ring, !state.parked.is_empty());
+        drop(state);
+        if parked || !command.may_follow(&tail) {
+            return self.park(time, command, tail, resources).map(Completion::Countdown);
+        }
+        match self.submit(command, &tail, &mut ring, None) {
+            Ok(completion) => {
                 let mut state = self.state_to_extend();
                 state.ring = ring;
-                state.append(time, Arc::clone(&completion), tail, resources);
+                state.append(time, completion.clone(), tail, resources);
+                self.advanced(&mut state);
                 Ok(completion)
             }
             Err(error) => {
@@ -379,8 +462,9 @@ impl Stream {
     }
 
     /// Keeps an operation in host memory until what it waits for has been submitted. The caller has the turn.
-    fn park(&self, time: u64, command: Command, tail: Frontier, resources: Vec<Resource>) -> Result<Arc<Completion>> {
-        let completion = Completion::parked(command.parts())?;
+    fn park(&self, time: u64, command: Command, tail: Frontier, resources: Resources) -> Result<Arc<Countdown>> {
+        tail.close()?;
+        let completion = Countdown::parked(command.parts())?;
         let first = {
             let mut state = self.state_to_extend();
             state.parked.push_back(Parked {
@@ -388,7 +472,8 @@ impl Stream {
                 waits_for: tail.clone(),
                 completion: Arc::clone(&completion),
             });
-            state.append(time, Arc::clone(&completion), tail, resources);
+            state.append(time, Completion::Countdown(Arc::clone(&completion)), tail, resources);
+            self.advanced(&mut state);
             state.parked.len() == 1
         };
         if first && let Some(this) = self.this.upgrade() {
@@ -397,21 +482,39 @@ impl Stream {
         Ok(completion)
     }
 
-    /// Sends an operation on its way. All that it waits for has been submitted.
+    /// Sends an operation on its way, and returns its end: `own`, if it was parked before. All that it waits for has been
+    /// submitted.
     fn submit(
         &self,
         command: Command,
         waits_for: &Frontier,
-        ring: &mut Option<Arc<Ring>>,
-        completion: &Arc<Completion>,
-    ) -> Result<()> {
+        ring: &mut Option<&'static Ring>,
+        own: Option<&Arc<Countdown>>,
+    ) -> Result<Completion> {
+        let with_own = |parts| own.map_or_else(|| Countdown::new(parts), |own| Ok(Arc::clone(own)));
         match command {
-            Command::Packet(packet) => self.submit_packets(&[packet], waits_for, ring, completion),
-            Command::Packets(packets) => self.submit_packets(&packets, waits_for, ring, completion),
-            Command::Copy { spans, dst, src } => command::start_copies(&spans, dst, src, waits_for, completion),
+            Command::Packet(packet) => {
+                let end = own.map_or(End::Batched, End::Own);
+                self.submit_packets(&[packet], waits_for, ring, end)
+            }
+            Command::Packets(packets) => {
+                let end = own.map_or(End::Counted, End::Own);
+                self.submit_packets(&packets, waits_for, ring, end)
+            }
+            Command::TimedMarker => {
+                let own = with_own(1)?;
+                self.submit_packets(&[Packet::timed_marker()], waits_for, ring, End::Own(&own))
+            }
+            Command::Copy { spans, dst, src } => {
+                let completion = with_own(spans.len())?;
+                command::start_copies(&spans, dst, src, &waits_for.signals(), &completion)?;
+                Ok(Completion::Countdown(completion))
+            }
             Command::HostCall(call) => {
-                callback::submit(waits_for.clone(), call, Arc::clone(completion));
-                Ok(())
+                waits_for.close()?;
+                let completion = with_own(1)?;
+                callback::submit(waits_for.clone(), call, Arc::clone(&completion));
+                Ok(Completion::Countdown(completion))
             }
             // Only ever parked.
             Command::Wait(_) => Err(Error::UNKNOWN),
@@ -422,20 +525,23 @@ impl Stream {
         &self,
         packets: &[Packet],
         waits_for: &Frontier,
-        ring: &mut Option<Arc<Ring>>,
-        completion: &Arc<Completion>,
-    ) -> Result<()> {
-        let borrowed = self.ring(waits_for, ring.as_ref())?;
-        borrowed.submit(waits_for, packets, completion)?;
+        ring: &mut Option<&'static Ring>,
+        end: End<'_>,
+    ) -> Result<Completion> {
+        let borrowed = self.ring(waits_for, *ring)?;
+        for other in waits_for.iter().filter(|c| !c.is_on_ring(borrowed)) {
+            other.close()?;
+        }
+        let completion = borrowed.submit(self.id, waits_for, packets, end)?;
         *ring = Some(borrowed);
-        Ok(())
+        Ok(completion)
     }
 
-    fn ring(&self, waits_for: &Frontier, current: Option<&Arc<Ring>>) -> Result<Arc<Ring>> {
-        // While the last packet is on its way the stream stays on its ring, where order is free.
-        let busy = current.filter(|ring| waits_for.iter().any(|c| c.is_on_ring(ring.id())));
-        match busy {
-            Some(ring) => Ok(Arc::clone(ring)),
+    fn ring(&self, waits_for: &Frontier, current: Option<&'static Ring>) -> Result<&'static Ring> {
+        // While the last packet is on its way, or nobody else used the ring since, the stream stays on it: there order is free.
+        let stays = |ring: &&'static Ring| ring.user() == self.id || waits_for.iter().any(|c| c.is_on_ring(ring));
+        match current.filter(stays) {
+            Some(ring) => Ok(ring),
             None => {
                 let shared = self.context.upgrade().ok_or(Error::CONTEXT_IS_DESTROYED)?;
                 shared.rings()?.borrow(self.priority, current)
@@ -502,8 +608,11 @@ impl Stream {
             return None;
         };
         let (_, operation) = state.pending.iter().find(|(_, p)| p.ends_with(&first.completion))?;
+        let Resources::Other(resources) = operation.resources() else {
+            return None;
+        };
         let slot = |resource: &Resource| resource.downcast_ref::<Arc<Slot>>().cloned();
-        let slot = operation.resources().iter().find_map(slot)?;
+        let slot = resources.iter().find_map(slot)?;
         slot.is_lost(condition.value()).then(|| {
             format!(
                 "stream {} waits for an event of a process that has ended before its GPU had passed it, and will wait for ever; {} \
@@ -525,8 +634,8 @@ impl Stream {
             completion.finish(1);
             return;
         }
-        let mut ring = self.state().ring.clone();
-        let submitted = self.submit(command, &waits_for, &mut ring, &completion);
+        let mut ring = self.state().ring;
+        let submitted = self.submit(command, &waits_for, &mut ring, Some(&completion));
         self.state().ring = ring;
         completion.set_submitted();
         if let Err(error) = submitted {
@@ -545,7 +654,7 @@ impl Stream {
     ///
     /// # Errors
     /// MEMORY_ALLOCATION when no queue or signal is left, or the process's fault.
-    pub fn packet(&self, packet: Packet, resources: Vec<Resource>) -> Result<Arc<Completion>> {
+    pub fn packet(&self, packet: Packet, resources: Resources) -> Result<Completion> {
         self.enqueue(Command::Packet(packet), resources)
     }
 
@@ -554,8 +663,8 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Stream::packet`].
-    pub fn packets(&self, packets: Arc<[Packet]>, resources: Vec<Resource>) -> Result<Arc<Completion>> {
-        self.enqueue(Command::Packets(packets), resources)
+    pub fn packets(&self, packets: Arc<[Packet]>, resources: Vec<Resource>) -> Result<Completion> {
+        self.enqueue(Command::Packets(packets), resources.into())
     }
 
     /// Enqueues copies of `spans` by ROCr's copy engines and returns their end. The agents are those that own, or may reach,
@@ -570,13 +679,14 @@ impl Stream {
         dst: &'static Agent,
         src: &'static Agent,
         resources: Vec<Resource>,
-    ) -> Result<Option<Arc<Completion>>> {
+    ) -> Result<Option<Completion>> {
         if spans.is_empty() {
             return Ok(None);
         }
         let src = command::source_agent(spans, dst, src);
         let spans = spans.to_vec();
-        self.enqueue(Command::Copy { spans, dst, src }, resources).map(Some)
+        self.enqueue(Command::Copy { spans, dst, src }, resources.into())
+            .map(Some)
     }
 
     /// Enqueues a call on the host. It gets the process's fault, if there is one by then.
@@ -584,7 +694,8 @@ impl Stream {
     /// # Errors
     /// MEMORY_ALLOCATION when no signal is left, or the process's fault.
     pub fn host_call(&self, call: impl FnOnce(Option<Error>) + Send + 'static) -> Result<()> {
-        self.enqueue(Command::HostCall(Box::new(call)), Vec::new()).map(|_| ())
+        self.enqueue(Command::HostCall(Box::new(call)), Vec::new().into())
+            .map(|_| ())
     }
 
     /// Makes all later operations wait until `condition` holds (`cuStreamWaitValue`).
@@ -607,7 +718,8 @@ impl Stream {
         if !parked && tail.is_done() && condition.is_met() == Some(true) {
             return Ok(());
         }
-        self.park(time, Command::Wait(condition), tail, resources).map(|_| ())
+        self.park(time, Command::Wait(condition), tail, resources.into())
+            .map(|_| ())
     }
 
     /// Stores the low `target.bytes` bytes of `value` behind all operations so far (`cuStreamWriteValue`): whoever sees
@@ -640,11 +752,13 @@ impl Stream {
         fault::check()?;
         capture::refuse(self)?;
         let _turn = self.turn();
-        let marks = self.mark();
+        let marks = self.mark_in_turn();
         self.order();
         let mut state = self.state();
         state.reap();
         let mut frontier = state.tail.clone();
+        drop(state);
+        frontier.close()?;
         frontier.set_marks(marks);
         Ok(frontier)
     }
@@ -653,8 +767,12 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Stream::packet`].
-    pub fn timed_marker(&self) -> Result<Arc<Completion>> {
-        self.packet(Packet::timed_marker(), Vec::new())
+    pub fn timed_marker(&self) -> Result<Arc<Countdown>> {
+        match self.enqueue(Command::TimedMarker, Vec::new().into())? {
+            Completion::Countdown(marker) => Ok(marker),
+            // It has a signal of its own.
+            Completion::Packet(_) => Err(Error::UNKNOWN),
+        }
     }
 
     /// Everything enqueued so far has ended. The legacy stream answers for all blocking ones.
@@ -663,12 +781,12 @@ impl Stream {
     /// The process's fault.
     pub fn is_done(&self) -> Result<bool> {
         fault::check()?;
-        if self.is_quiet() && self.kind != Kind::Legacy {
+        if self.is_known_done() {
             return Ok(true);
         }
         if self.kind == Kind::Legacy {
             // Somebody is enqueueing, so there is work.
-            let Ok(_turn) = self.turn.try_lock() else {
+            let Some(_turn) = self.turn.try_lock() else {
                 return Ok(false);
             };
             self.order();
@@ -684,7 +802,7 @@ impl Stream {
     /// The process's fault.
     pub fn synchronize(&self) -> Result<()> {
         fault::check()?;
-        if self.kind == Kind::Legacy {
+        if self.kind == Kind::Legacy && !self.is_known_done() {
             let _turn = self.turn();
             self.order();
         }
@@ -758,7 +876,8 @@ fn ask_ahead(parked: &VecDeque<Parked>, questions: &mut Questions) {
             return;
         };
         // Anything else it waits for might still change the memory.
-        if next.waits_for.iter().any(|c| !Arc::ptr_eq(c, before) && !c.is_done()) {
+        let is_before = |c: &Completion| matches!(c, Completion::Countdown(c) if Arc::ptr_eq(c, before));
+        if next.waits_for.iter().any(|c| !is_before(c) && !c.is_done()) {
             return;
         }
         questions.ask_ahead(&next.completion, condition);

@@ -9,7 +9,7 @@ use crate::device::{Context, context};
 use crate::graph::operation::EventOperand;
 use crate::graph::{Operation, capture};
 use crate::stream::ipc_event::HANDLE_SIZE;
-use crate::stream::{self, Stream};
+use crate::stream::{self, Event, Stream};
 use crate::{driver, streamed};
 
 /// `CU_EVENT_RECORD_EXTERNAL` and `CU_EVENT_WAIT_EXTERNAL`: only for streams that capture.
@@ -21,7 +21,12 @@ pub(in crate::api) fn wait_event(
     flags: c_uint,
     target: impl FnOnce() -> Result<Arc<Stream>>,
 ) -> Result<()> {
-    let (handle, event) = (event as u64, stream::event(event as u64)?);
+    let handle = event as u64;
+    if flags == 0 && !capture::is_active() && stream::with_event(handle, |event| Ok(event.is_known_passed()))? {
+        // Nothing to wait for.
+        return target().map(|_| ());
+    }
+    let event = stream::event(handle)?;
     let target = target()?;
     if flags == EXTERNAL
         && let Some(sequence) = capture::intercept(&target)?
@@ -72,7 +77,7 @@ pub(in crate::api) fn elapsed_time(ms: *mut f32, start: CUevent, end: CUevent) -
 
 /// Whether an event has been passed.
 pub(in crate::api) fn query_event(event: CUevent) -> Result<()> {
-    if stream::event(event as u64)?.is_done()? {
+    if stream::with_event(event as u64, Event::is_done)? {
         Ok(())
     } else {
         Err(Error::NOT_READY)
@@ -138,7 +143,7 @@ driver! {
     /// CUDA Driver API, Event Management: `cuEventSynchronize`.
     fn cuEventSynchronize(event: CUevent) {
         context::current()?;
-        stream::event(event as u64)?.synchronize()
+        stream::with_event(event as u64, Event::synchronize)
     }
 
     /// CUDA Driver API, Event Management: `cuEventElapsedTime`.

@@ -73,12 +73,13 @@ unsafe fn launch_kernel(
     shape.check().map_err(|_| Error::INVALID_VALUE)?;
     // SAFETY: the caller's promise.
     let source = unsafe { source(params, extra) }?;
-    let target = resolve(stream, default)?;
-    if target.owner() != function.module()?.owner() {
-        return Err(Error::INVALID_RESOURCE_HANDLE);
-    }
-    // SAFETY: as above.
-    unsafe { launch::launch(&function, &target, shape, source, cooperative) }
+    context::current()?.streams()?.with(stream as u64, default, |target| {
+        if target.owner() != function.owner() {
+            return Err(Error::INVALID_RESOURCE_HANDLE);
+        }
+        // SAFETY: as above.
+        unsafe { launch::launch(function, target, shape, source, cooperative) }
+    })
 }
 
 /// Launch attributes that change what we do.

@@ -32,6 +32,26 @@ fn refusing(stream: CUstream, default: DefaultStream) -> crate::abi::Result<Arc<
     Ok(stream)
 }
 
+/// Whether a stream has done everything: `NotReady` when not. `context` is the current one.
+#[inline]
+pub(in crate::api) fn query_stream(
+    handle: u64,
+    default: DefaultStream,
+    context: impl FnOnce() -> crate::abi::Result<&'static Context>,
+) -> crate::abi::Result<()> {
+    if stream::is_known_done(handle) {
+        return Ok(());
+    }
+    context()?.streams()?.with(handle, default, |stream| {
+        capture::refuse(stream)?;
+        if stream.is_done()? {
+            Ok(())
+        } else {
+            Err(Error::NOT_READY)
+        }
+    })
+}
+
 driver! {
     /// CUDA Driver API, Stream Management: `cuStreamCreate`.
     fn cuStreamCreate(stream: *mut CUstream, flags: c_uint) {
@@ -135,7 +155,7 @@ streamed! { driver
 
     /// CUDA Driver API, Stream Management: `cuStreamQuery`.
     fn cuStreamQuery(stream: CUstream), fn cuStreamQuery_ptsz(..) |default| {
-        if refusing(stream, default)?.is_done()? { Ok(()) } else { Err(Error::NOT_READY) }
+        query_stream(stream as u64, default, context::current)
     }
 
     /// CUDA Driver API, Stream Management: `cuStreamSynchronize`.

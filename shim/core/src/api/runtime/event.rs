@@ -6,7 +6,7 @@ use super::stream::resolve;
 use crate::abi::{Error, Result, conv, cudaEvent_t, cudaIpcEventHandle_t, cudaStream_t};
 use crate::api::driver;
 use crate::device::context;
-use crate::stream;
+use crate::stream::{self, Event};
 use crate::{runtime, streamed};
 
 fn create(event: *mut cudaEvent_t, flags: c_uint) -> Result<()> {
@@ -61,7 +61,7 @@ runtime! {
     /// CUDA Runtime API, Event Management: `cudaEventSynchronize`.
     fn cudaEventSynchronize(event: cudaEvent_t) {
         context::runtime_current()?;
-        stream::event(event as u64)?.synchronize()
+        stream::with_event(event as u64, Event::synchronize)
     }
 
     /// CUDA Runtime API, Event Management: `cudaEventElapsedTime`.

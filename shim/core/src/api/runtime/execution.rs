@@ -25,6 +25,11 @@ pub(super) fn by_symbol(symbol: *const c_void) -> Result<Arc<Kernel>> {
 
 /// As [`by_symbol`], in a context; a function's handle will do as well.
 pub(super) fn function_of(symbol: *const c_void, context: &'static Context) -> Result<Arc<Function>> {
+    if !symbol.is_null()
+        && let Some(function) = registration::function(symbol as usize, context)
+    {
+        return function;
+    }
     match by_symbol(symbol) {
         Ok(kernel) => kernel.function(context).map(|(_, function)| function),
         Err(Error::INVALID_RESOURCE_HANDLE) => module::function(symbol as u64, context),
@@ -61,20 +66,14 @@ pub(super) unsafe fn launch_kernel(
     let context = context::runtime_current().map_err(|error| shape.check().err().unwrap_or(error))?;
     let function = function_of(symbol, context)?;
     shape.check()?;
-    let target = context.streams()?.resolve(stream as u64, default)?;
-    if target.owner() != function.module()?.owner() {
-        return Err(Error::INVALID_RESOURCE_HANDLE);
-    }
-    // SAFETY: the caller's promise.
-    unsafe {
-        launch::launch(
-            &function,
-            &target,
-            &shape,
-            Source::Pointers(args.cast_const().cast()),
-            cooperative,
-        )
-    }
+    context.streams()?.with(stream as u64, default, |target| {
+        if target.owner() != function.owner() {
+            return Err(Error::INVALID_RESOURCE_HANDLE);
+        }
+        let source = Source::Pointers(args.cast_const().cast());
+        // SAFETY: the caller's promise.
+        unsafe { launch::launch(function, target, &shape, source, cooperative) }
+    })
 }
 
 streamed! { runtime

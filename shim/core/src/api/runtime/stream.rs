@@ -123,7 +123,7 @@ streamed! { runtime
 
     /// CUDA Runtime API, Stream Management: `cudaStreamQuery`.
     fn cudaStreamQuery(stream: cudaStream_t), fn cudaStreamQuery_ptsz(..) |default| {
-        if refusing(stream, default)?.is_done()? { Ok(()) } else { Err(Error::NOT_READY) }
+        driver::query_stream(stream as u64, default, context::runtime_current)
     }
 
     /// CUDA Runtime API, Stream Management: `cudaStreamSynchronize`.

@@ -23,7 +23,7 @@ pub struct Branches {
     priority: i32,
     start: Frontier,
     /// The stream's ring, for the first lane: there order costs nothing.
-    ring: Option<Arc<Ring>>,
+    ring: Option<&'static Ring>,
     lanes: Vec<Arc<Stream>>,
 }
 
@@ -66,6 +66,7 @@ impl Stream {
         let context = self.context.upgrade().ok_or(Error::CONTEXT_IS_DESTROYED)?;
         let _turn = self.turn();
         let (time, start, ring, _) = self.look();
+        start.close()?;
         let mut branches = Branches {
             context,
             priority: self.priority,
@@ -82,7 +83,7 @@ impl Stream {
         if let Some(first) = branches.lanes.first()
             && first.owner() == branches.context.id
         {
-            state.ring = first.state().ring.clone();
+            state.ring = first.state().ring;
         }
         // Operations that end in any order: the last to be waited for holds what all need.
         let mut held = Some((resources, branches.lanes));
@@ -93,13 +94,13 @@ impl Stream {
             } else {
                 Vec::new()
             };
-            let operation = Pending::new(Arc::clone(completion), start.clone(), resources);
+            let operation = Pending::new(completion.clone(), start.clone(), resources.into());
             state.pending.push_back((time, operation));
         }
         if held.as_ref().is_some_and(|(_, lanes)| !lanes.is_empty()) || !ends.is_empty() {
             state.tail = end;
         }
-        state.seq += 1;
+        self.advanced(&mut state);
         result
     }
 }
