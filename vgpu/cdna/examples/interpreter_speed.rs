@@ -2,6 +2,7 @@
 //!
 //! Prints `NAME<tab>MILLIONS PER SECOND<tab>TARGET` lines, the target being 0 where none is set. `cargo xtask bench interpreter` reads them. Each
 //! kernel is one wave that runs a loop of 32 instructions of a kind; the three instructions that make the loop count as well.
+//! With an argument, only the kinds whose name contains it are run.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -125,7 +126,8 @@ fn rate(words: &[u32], partial: bool, rounds: u32) -> f64 {
 }
 
 fn main() {
-    for (name, target, words) in KINDS {
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    for (name, target, words) in KINDS.iter().filter(|kind| kind.0.contains(&wanted)) {
         println!("{name}{FULL}\t{:.1}\t{target}", rate(words, false, 3_000));
         if !name.contains("coalesced,") && !name.starts_with("s_") {
             println!("{name}{PARTIAL}\t{:.1}\t0", rate(words, true, 3_000));

@@ -6,6 +6,7 @@
 
 use super::{
     convert::{f16_from_f32_nearest, f32_from_f16},
+    features::Level,
     format::{F16, F32, F64, Format},
     mode::Env,
     soft,
@@ -327,7 +328,7 @@ fn host_fma_f64(a: &V64, b: &V64, c: &V64) -> V64 {
 #[inline(always)]
 pub fn vectorised<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("fma") && std::arch::is_x86_feature_detected!("avx2") {
+    if Level::of_processor() >= Level::Avx2 {
         #[target_feature(enable = "fma,avx2")]
         fn featured<R>(f: impl FnOnce() -> R) -> R {
             f()
@@ -396,7 +397,7 @@ pub fn extremum_f64(a: &V64, b: &V64, env: &Env, active: u64, want_less: bool) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alu::{compare, testing::Lcg};
+    use crate::alu::{compare, features::testing::at_every_level, testing::Lcg};
     use crate::wave::Mode;
 
     fn draw32(rng: &mut Lcg) -> V32 {
@@ -418,6 +419,10 @@ mod tests {
 
     #[test]
     fn host_lanes_equal_soft_lanes_in_every_mode() {
+        at_every_level("lanes", |_| host_lanes_equal_soft_lanes());
+    }
+
+    fn host_lanes_equal_soft_lanes() {
         let mut rng = Lcg::new(71);
         for mode in modes().step_by(3) {
             let (env, e64) = (&mode.env_f32(), &mode.env_f64());
@@ -452,6 +457,10 @@ mod tests {
 
     #[test]
     fn f16_lanes_round_once() {
+        at_every_level("lanes of f16", |_| f16_lanes());
+    }
+
+    fn f16_lanes() {
         let mut rng = Lcg::new(72);
         for mode in modes().step_by(5) {
             let env = &mode.env_f64();

@@ -4,6 +4,7 @@
 //! fused multiply-add rounded to nearest even (integers wrap).
 
 use super::{
+    features::Level,
     format::{F32, F64},
     mode::Env,
     soft,
@@ -104,7 +105,7 @@ pub fn multiply<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) 
 
 fn fast<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("fma") && std::arch::is_x86_feature_detected!("avx2") {
+    if Level::of_processor() >= Level::Avx2 {
         /// [`steps`] compiled for processors with fused multiply-add.
         #[target_feature(enable = "fma,avx2")]
         fn featured<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) {
@@ -136,10 +137,14 @@ fn steps<T: Element>(shape: &Shape, a: &[Term<T>], b: &[T], d: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alu::testing::Lcg;
+    use crate::alu::{features::testing::at_every_level, testing::Lcg};
 
     #[test]
     fn products_sum_in_ascending_k_with_one_rounding_each() {
+        at_every_level("matrix products", |_| products_sum_in_ascending_k());
+    }
+
+    fn products_sum_in_ascending_k() {
         let mut rng = Lcg::new(81);
         let shape = Shape {
             m: 4,

@@ -22,6 +22,7 @@
 //! | `dot` | dot products of packed operands |
 //! | `matrix` | small matrix products |
 //! | `lanes` | the common operations on all 64 lanes at once, through host arithmetic where it is exact |
+//! | `features` | what the processor has for that |
 
 pub mod approx;
 pub mod compare;
@@ -29,6 +30,7 @@ pub mod convert;
 pub mod cube;
 pub mod divide;
 pub mod dot;
+pub mod features;
 mod fixed;
 pub mod format;
 pub mod fp8;

@@ -7,11 +7,13 @@
 //!
 //! ```text
 //! words   32-bit results of 32-bit sources      carries   additions with carry      compares   lane masks
-//! pairs   64-bit sources and results
+//! pairs   64-bit integers                       doubles   64-bit floating point
 //! ```
 
 mod carries;
 mod compares;
+#[cfg(target_arch = "x86_64")]
+mod doubles;
 mod pairs;
 mod words;
 
@@ -20,6 +22,7 @@ mod tests;
 
 use super::valu;
 use crate::{
+    alu::features::Level,
     isa::{Inst, Lanes, Mnemonic as M, Operand},
     wave::Wave,
 };
@@ -95,23 +98,11 @@ struct Form {
 
 impl Loops {
     fn pick(&self) -> Run {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::is_x86_feature_detected as has;
-            if has!("avx512f")
-                && has!("avx512bw")
-                && has!("avx512vl")
-                && has!("avx512dq")
-                && has!("avx2")
-                && has!("fma")
-            {
-                return self.avx512;
-            }
-            if has!("avx2") && has!("fma") {
-                return self.avx2;
-            }
+        match Level::of_processor() {
+            Level::Avx512 => self.avx512,
+            Level::Avx2 => self.avx2,
+            Level::Baseline => self.baseline,
         }
-        self.baseline
     }
 }
 
@@ -141,6 +132,16 @@ macro_rules! loops {
 }
 use loops;
 
+fn form(mnemonic: M, signed: bool) -> Option<Form> {
+    let form = words::form(mnemonic, signed)
+        .or_else(|| pairs::form(mnemonic, signed))
+        .or_else(|| compares::form(mnemonic, signed))
+        .or_else(|| carries::form(mnemonic, signed));
+    #[cfg(target_arch = "x86_64")]
+    let form = form.or_else(|| doubles::form(mnemonic, signed));
+    form
+}
+
 /// The fast form of an instruction for waves of this many registers, AGPRs from `accum_offset` on; `None` where there is
 /// none. The instruction names no register past the wave's.
 pub fn resolve(inst: &Inst, registers: u16, accum_offset: u16) -> Option<Fast> {
@@ -149,10 +150,7 @@ pub fn resolve(inst: &Inst, registers: u16, accum_offset: u16) -> Option<Fast> {
         return None;
     }
     let signed = mods.abs != 0 || mods.neg != 0;
-    let form = words::form(inst.mnemonic, signed)
-        .or_else(|| pairs::form(inst.mnemonic, signed))
-        .or_else(|| compares::form(inst.mnemonic, signed))
-        .or_else(|| carries::form(inst.mnemonic, signed))?;
+    let form = form(inst.mnemonic, signed)?;
     let place = |register: u16, count: u16| {
         let at = if register < 256 {
             register
@@ -263,6 +261,16 @@ impl Walk {
     unsafe fn get<const N: usize>(self, k: usize) -> [u32; N] {
         // SAFETY: 64 lanes, or the one group of a shared value.
         unsafe { self.at.add(k * self.step).cast::<[u32; N]>().read() }
+    }
+
+    /// Where the group that begins with lane `first` is.
+    ///
+    /// # Safety
+    /// The walk is still good, and `first` below 64.
+    #[inline(always)]
+    unsafe fn lanes(self, first: usize) -> *const u32 {
+        // SAFETY: 64 lanes, or the one group of a shared value.
+        unsafe { self.at.add(if self.step == 0 { 0 } else { first }) }
     }
 }
 

@@ -5,17 +5,16 @@ use std::collections::HashSet;
 use super::*;
 use crate::{
     Target,
-    alu::testing::Lcg,
+    alu::{features::testing::at_every_level, testing::Lcg},
     isa::{Encoding, decode, rows},
     wave::{Mode, Wave},
 };
 
 fn all() -> Vec<M> {
-    [words::ALL, compares::ALL, carries::ALL]
-        .concat()
-        .into_iter()
-        .chain(pairs::all())
-        .collect()
+    let all = [words::ALL, compares::ALL, carries::ALL, pairs::ALL].concat();
+    #[cfg(target_arch = "x86_64")]
+    let all = [&all, doubles::ALL].concat();
+    all
 }
 
 /// A wave with numbers of all kinds in its registers.
@@ -51,25 +50,12 @@ fn few(operand: &mut Operand) {
     }
 }
 
-fn loops_of(fast: &Fast, inst: &Inst) -> Vec<(&'static str, Run)> {
-    let mods = &inst.mods;
-    let signed = mods.abs != 0 || mods.neg != 0;
-    let form = words::form(inst.mnemonic, signed)
-        .or_else(|| pairs::form(inst.mnemonic, signed))
-        .or_else(|| compares::form(inst.mnemonic, signed))
-        .or_else(|| carries::form(inst.mnemonic, signed))
-        .expect("it was resolved");
-    // All that this processor can run.
-    let mut all = vec![("baseline", form.loops.baseline), ("picked", fast.run)];
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-        all.push(("avx2", form.loops.avx2));
-    }
-    all
-}
-
 #[test]
 fn fast_forms_do_what_the_definition_says() {
+    at_every_level("fast forms", fast_forms_equal_the_definition);
+}
+
+fn fast_forms_equal_the_definition(level: Level) {
     let mut rng = Lcg::new(81);
     let mut seen = HashSet::new();
     let wanted: HashSet<M> = all().into_iter().collect();
@@ -95,22 +81,16 @@ fn fast_forms_do_what_the_definition_says() {
             let before = wave(&mut rng, mode);
             let mut want = before.clone();
             valu::execute(&mut want, &inst).unwrap_or_else(|_| panic!("{inst} is defined"));
-            for (name, run) in loops_of(&fast, &inst) {
-                let mut got = before.clone();
-                // SAFETY: 512 registers, AGPRs from 256; the loops are of features that this processor has.
-                if !unsafe { Fast { run, ..fast }.execute(&mut got, &inst) } {
-                    continue;
-                }
-                seen.insert(inst.mnemonic);
-                assert_eq!(got.sgpr, want.sgpr, "{inst}, {name}");
-                for r in 0..512 {
-                    assert_eq!(
-                        got.v(r),
-                        want.v(r),
-                        "register {r} of {inst}, {name}, exec {:x}",
-                        before.exec()
-                    );
-                }
+            let mut got = before.clone();
+            // SAFETY: 512 registers, AGPRs from 256.
+            if !unsafe { fast.execute(&mut got, &inst) } {
+                continue;
+            }
+            seen.insert(inst.mnemonic);
+            assert_eq!(got.sgpr, want.sgpr, "{inst}, {level:?}");
+            for r in 0..512 {
+                let exec = before.exec();
+                assert_eq!(got.v(r), want.v(r), "register {r} of {inst}, {level:?}, exec {exec:x}");
             }
         }
     }
