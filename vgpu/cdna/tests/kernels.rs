@@ -7,14 +7,11 @@ use cdna::{
     dispatch::Stop,
     memory::{Fault, FaultReason},
 };
-use support::{KERNARG, Kernel, Machine};
+use support::{KERNARG, Kernel, Machine, with_buffer};
 
 const OUT: u64 = 0x30_0000;
 
 const LANE_IDS: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
-    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
     0x2602_00ff,
     0x0000_03ff, // v_and_b32_e32 v1, 0x3ff, v0
     0xd1c8_0002,
@@ -32,8 +29,6 @@ const LANE_IDS: &[u32] = &[
 ];
 
 const BARRIER: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x2402_0082, // v_lshlrev_b32_e32 v1, 2, v0
     0x1004_0083, // v_mul_u32_u24_e32 v2, 3, v0
     0xd81a_0000,
@@ -50,11 +45,8 @@ const BARRIER: &[u32] = &[
 ];
 
 const WAIT_FOR_NEXT_GROUP: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x7e02_0280, // v_mov_b32_e32 v1, 0
     0x7e04_0281, // v_mov_b32_e32 v2, 1
-    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
     0xbf06_8002, // s_cmp_eq_u32 s2, 0
     0xbf84_0006, // s_cbranch_scc0 6
     0xc002_0203,
@@ -145,20 +137,14 @@ const LDS_PAST_END: &[u32] = &[
 ];
 
 const MISALIGNED_ATOMIC: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x7e02_0282, // v_mov_b32_e32 v1, 2
-    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
     0xdd08_8000,
     0x0006_0001, // global_atomic_add v1, v0, s[6:7]
 ];
 
 const ATOMIC_OLD: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x7e02_0280, // v_mov_b32_e32 v1, 0
     0x7e04_0283, // v_mov_b32_e32 v2, 3
-    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
     0xdd09_8000,
     0x0306_0201, // global_atomic_add v3, v1, v2, s[6:7] glc
     0x2408_0082, // v_lshlrev_b32_e32 v4, 2, v0
@@ -167,13 +153,10 @@ const ATOMIC_OLD: &[u32] = &[
 ];
 
 const CMPSWAP: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x7e02_0280, // v_mov_b32_e32 v1, 0
     0x7e04_02ff,
     0x0000_0063, // v_mov_b32_e32 v2, 0x63
     0x7e06_0285, // v_mov_b32_e32 v3, 5
-    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
     0xdd05_8000,
     0x0406_0201, // global_atomic_cmpswap v4, v1, v[2:3], s[6:7] glc
     0x240a_0082, // v_lshlrev_b32_e32 v5, 2, v0
@@ -188,8 +171,6 @@ const MESSAGES: &[u32] = &[
 ];
 
 const INDEXED: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x7e0a_028b, // v_mov_b32_e32 v5, 11
     0x7e0c_0296, // v_mov_b32_e32 v6, 22
     0x2402_0082, // v_lshlrev_b32_e32 v1, 2, v0
@@ -197,14 +178,11 @@ const INDEXED: &[u32] = &[
     0xbf11_0108, // s_set_gpr_idx_on s8, gpr_idx(SRC0)
     0x7e04_0304, // v_mov_b32_e32 v2, v4
     0xbf9c_0000, // s_set_gpr_idx_off
-    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
     0xdc70_8000,
     0x0006_0201, // global_store_dword v1, v2, s[6:7]
 ];
 
 const LANES: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x2402_0082, // v_lshlrev_b32_e32 v1, 2, v0
     0x2a04_02ff,
     0x0000_00fc, // v_xor_b32_e32 v2, 0xfc, v1
@@ -276,8 +254,6 @@ const PRELOADED: &[u32] = &[
 ];
 
 const DS_WIDTHS: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x2402_0084, // v_lshlrev_b32_e32 v1, 4, v0
     0x7e04_02ff,
     0x8182_f384, // v_mov_b32_e32 v2, 0x8182f384
@@ -312,8 +288,6 @@ const DS_WIDTHS: &[u32] = &[
 ];
 
 const DS_COUNTERS: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x7e02_0280, // v_mov_b32_e32 v1, 0
     0x7e04_02ff,
     0x0000_0064, // v_mov_b32_e32 v2, 0x64
@@ -341,8 +315,6 @@ const DS_COUNTERS: &[u32] = &[
 ];
 
 const DS_LANES: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x2402_0082, // v_lshlrev_b32_e32 v1, 2, v0
     0x6804_0288, // v_add_u32_e32 v2, 8, v1
     0xd87c_0000,
@@ -360,11 +332,8 @@ const DS_LANES: &[u32] = &[
 ];
 
 const LOAD_LDS_GLOBAL: &[u32] = &[
-    0xc006_0180,
-    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
     0x2402_0082, // v_lshlrev_b32_e32 v1, 2, v0
     0xbefc_00c0, // s_mov_b32 m0, 64
-    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
     0xdca0_8004,
     0x0006_0001, // global_load_lds_ushort v1, s[6:7] offset:4
     0xbf8c_0f70, // s_waitcnt vmcnt(0)
@@ -430,7 +399,7 @@ fn both(code: &[u32]) -> [Kernel; 2] {
 fn partial_work_groups_run_only_their_items() {
     // Groups of 8 x 4, a grid of 12 x 6: two by two groups, the outer ones smaller. The kernel writes its packed item
     // id plus 1 at (group y * 4 + y) * 16 + group x * 8 + x.
-    for mut kernel in both(LANE_IDS) {
+    for mut kernel in both(&with_buffer(&[LANE_IDS])) {
         kernel.size = [8, 4, 1];
         kernel.grid = [12, 6, 1];
         let out = run(&kernel, &[0; 128]).unwrap();
@@ -463,7 +432,7 @@ fn kernel_arguments_arrive_in_sgprs_when_asked_for() {
 
 #[test]
 fn waves_meet_at_the_barrier() {
-    for mut kernel in both(BARRIER) {
+    for mut kernel in both(&with_buffer(&[BARRIER])) {
         kernel.size = [128, 1, 1];
         kernel.grid = [128, 1, 1];
         kernel.lds = 512;
@@ -475,7 +444,7 @@ fn waves_meet_at_the_barrier() {
 
 #[test]
 fn a_work_group_may_wait_for_a_later_one() {
-    for mut kernel in both(WAIT_FOR_NEXT_GROUP) {
+    for mut kernel in both(&with_buffer(&[WAIT_FOR_NEXT_GROUP])) {
         kernel.grid = [128, 1, 1];
         assert_eq!(run(&kernel, &[0]).unwrap(), [1]);
     }
@@ -561,7 +530,7 @@ fn lds_ends_where_the_dispatch_said() {
 
 #[test]
 fn undefined_results_stop() {
-    let (stop, text) = message(MISALIGNED_ATOMIC);
+    let (stop, text) = message(&with_buffer(&[MISALIGNED_ATOMIC]));
     assert!(
         matches!(stop, Stop::MemoryFault { fault, .. } if fault.reason == FaultReason::Misaligned),
         "{text}"
@@ -583,7 +552,7 @@ fn undefined_results_stop() {
 
 #[test]
 fn atomics_return_each_old_value_once() {
-    for kernel in both(ATOMIC_OLD) {
+    for kernel in both(&with_buffer(&[ATOMIC_OLD])) {
         let out = run(&kernel, &[0; 65]).unwrap();
         assert_eq!(out[0], 3 * 64);
         let mut old = out[1..].to_vec();
@@ -594,7 +563,7 @@ fn atomics_return_each_old_value_once() {
 
 #[test]
 fn compare_and_swap_takes_new_value_then_comparand() {
-    for kernel in both(CMPSWAP) {
+    for kernel in both(&with_buffer(&[CMPSWAP])) {
         let mut buffer = [0; 65];
         buffer[0] = 5;
         let out = run(&kernel, &buffer).unwrap();
@@ -616,7 +585,7 @@ fn messages_and_traps_reach_the_host() {
 
 #[test]
 fn vgpr_indexing_adds_m0_to_enabled_operands() {
-    for kernel in both(INDEXED) {
+    for kernel in both(&with_buffer(&[INDEXED])) {
         assert_eq!(
             run(&kernel, &[0; 64]).unwrap(),
             [22; 64],
@@ -627,7 +596,7 @@ fn vgpr_indexing_adds_m0_to_enabled_operands() {
 
 #[test]
 fn lanes_exchange_values() {
-    for kernel in both(LANES) {
+    for kernel in both(&with_buffer(&[LANES])) {
         let out = run(&kernel, &[0; 64]).unwrap();
         for (lane, v) in out.iter().enumerate() {
             let lane = lane as u32;
@@ -679,7 +648,7 @@ fn with_lds(target: cdna::Target, code: &[u32]) -> Kernel {
 #[test]
 fn lds_accesses_of_all_widths() {
     for target in [Gfx90a, Gfx942] {
-        let out = run(&with_lds(target, DS_WIDTHS), &[0; 512]).unwrap();
+        let out = run(&with_lds(target, &with_buffer(&[DS_WIDTHS])), &[0; 512]).unwrap();
         for lane in out.chunks(8) {
             let expected = [0xf384_8482, 0xffff_fff3, 0xf3, 0xffff_8182, 0xf384_0000];
             assert_eq!(lane[..5], expected, "{target:?}");
@@ -691,7 +660,7 @@ fn lds_accesses_of_all_widths() {
 #[test]
 fn lds_counters_add_the_active_lanes() {
     for target in [Gfx90a, Gfx942] {
-        let out = run(&with_lds(target, DS_COUNTERS), &[0; 256]).unwrap();
+        let out = run(&with_lds(target, &with_buffer(&[DS_COUNTERS])), &[0; 256]).unwrap();
         let lanes: Vec<&[u32]> = out.chunks(4).collect();
         // Six lanes append, two consume; all active lanes get the old value.
         assert_eq!((lanes[0][0], lanes[5][0]), (100, 100));
@@ -705,7 +674,7 @@ fn lds_counters_add_the_active_lanes() {
 #[test]
 fn lds_hardware_moves_values_between_lanes() {
     for target in [Gfx90a, Gfx942] {
-        let out = run(&with_lds(target, DS_LANES), &[0; 256]).unwrap();
+        let out = run(&with_lds(target, &with_buffer(&[DS_LANES])), &[0; 256]).unwrap();
         for (lane, values) in out.chunks(4).enumerate() {
             let lane = lane as u32;
             let pattern = lane & 32 | lane & 0b01100 | 0b00010 | !lane & 1;
@@ -719,7 +688,7 @@ fn lds_hardware_moves_values_between_lanes() {
 fn loads_into_lds_go_to_m0_plus_offset() {
     // The offset counts on both sides: memory at base + offset, LDS at M0 + offset + 4 * lane.
     let buffer: Vec<u32> = (0..256).map(|i| 0x8000_8000 + i).collect();
-    let out = run(&with_lds(Gfx942, LOAD_LDS_GLOBAL), &buffer).unwrap();
+    let out = run(&with_lds(Gfx942, &with_buffer(&[LOAD_LDS_GLOBAL])), &buffer).unwrap();
     assert_eq!(
         out[128..192],
         (1..65).map(|i| 0x8000 + i).collect::<Vec<u32>>(),

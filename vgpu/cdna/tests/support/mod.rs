@@ -146,6 +146,18 @@ pub const KERNEL: u64 = 0x10_0000;
 /// Where tests put the kernel arguments, read-only.
 pub const KERNARG: u64 = 0x20_0000;
 
+/// Begins kernels whose first argument is the address of a buffer: it is in s[6:7] then.
+const BUFFER: &[u32] = &[
+    0xc006_0180,
+    0x0000_0000, // s_load_dwordx2 s[6:7], s[0:1], 0x0
+    0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
+];
+
+/// The words of a kernel that begins with the address of its buffer in s[6:7].
+pub fn with_buffer(parts: &[&[u32]]) -> Vec<u32> {
+    [BUFFER, &parts.concat()].concat()
+}
+
 /// A kernel made of instruction words.
 #[derive(Clone)]
 pub struct Kernel {
