@@ -13,6 +13,16 @@ static hsa_queue_t *queue_new(void)
     return queue;
 }
 
+// What scratch.kd leaves behind when each item sums 100 numbers.
+static void sums_check(const unsigned *out, unsigned items)
+{
+    for (unsigned i = 0; i < items; i++) {
+        unsigned sum = 0;
+        for (unsigned j = 0; j < 100; j++) sum += i * 3 + j * 7 % 512;
+        EXPECT(out[i] == sum, "item %u to sum up to %u, it has %u", i, sum, out[i]);
+    }
+}
+
 // A queue that needs more and more private memory: the packet processor asks, and the runtime gives it scratch.
 static void scratch(struct machine *m, const struct code *code)
 {
@@ -33,15 +43,50 @@ static void scratch(struct machine *m, const struct code *code)
         memset(out, 0, ITEMS * 4);
         dispatch_private(m, queue, code_kernel(code, "scratch.kd"), ITEMS, 64, 0, size, &arguments, sizeof arguments, done);
         wait_for(done, "a kernel with scratch");
-        for (unsigned i = 0; i < ITEMS; i++) {
-            unsigned sum = 0;
-            for (unsigned j = 0; j < 100; j++) sum += i * 3 + j * 7 % 512;
-            EXPECT(out[i] == sum, "item %u to sum up to %u, it has %u", i, sum, out[i]);
-        }
+        sums_check(out, ITEMS);
         CHECK(hsa_signal_destroy(done));
     }
     CHECK(hsa_queue_destroy(queue));
     CHECK(hsa_amd_memory_pool_free(out));
+}
+
+static hsa_signal_t awaited;
+
+static bool wait_in_handler(hsa_signal_value_t value, void *data)
+{
+    (void)value, (void)data;
+    wait_for(awaited, "a kernel, in a handler");
+    return false;
+}
+
+// A queue asks for scratch while the runtime's thread that answers is busy: its handler waits for another queue's kernel. That one
+// has to go on meanwhile, also where one thread runs all queues.
+static void late_scratch(const struct code *code)
+{
+    enum { ITEMS = 64 };
+    hsa_queue_t *spinning = queue_new(), *asking = queue_new();
+    hsa_signal_t call = signal_new(1), done = signal_new(1);
+    unsigned *flag = host_alloc(&m, 8), *out = host_alloc(&m, ITEMS * 4);
+    flag[0] = flag[1] = 0;
+    struct { unsigned *flag, *done; } spin = {flag, flag + 1};
+    awaited = signal_new(1);
+    dispatch(&m, spinning, code_kernel(code, "spin.kd"), 64, 64, 0, &spin, sizeof spin, awaited);
+    CHECK(hsa_amd_signal_async_handler(call, HSA_SIGNAL_CONDITION_EQ, 0, wait_in_handler, NULL));
+    hsa_signal_store_screlease(call, 0);
+    usleep(20000);
+    struct { unsigned *out; unsigned n; } sums = {out, 100};
+    dispatch_private(&m, asking, code_kernel(code, "scratch.kd"), ITEMS, 64, 0, 1 << 14, &sums, sizeof sums, done);
+    usleep(20000);
+    EXPECT(hsa_signal_load_scacquire(done) == 1, "the second kernel to wait for its scratch");
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    wait_for(awaited, "a kernel beside a queue that waits for scratch");
+    wait_for(done, "the kernel that waited for scratch");
+    sums_check(out, ITEMS);
+    CHECK(hsa_queue_destroy(asking));
+    CHECK(hsa_queue_destroy(spinning));
+    CHECK(hsa_signal_destroy(call));
+    CHECK(hsa_signal_destroy(done));
+    CHECK(hsa_signal_destroy(awaited));
 }
 
 int main(int argc, char **argv)
@@ -115,6 +160,7 @@ int main(int argc, char **argv)
 
     CHECK(hsa_queue_destroy(queue));
     scratch(&m, &code);
+    late_scratch(&code);
     CHECK(hsa_executable_destroy(code.executable));
     CHECK(hsa_shut_down());
     printf("kernels: ok\n");

@@ -201,8 +201,21 @@ pub struct Aql {
     bell: u64,
     /// Packets below this index may be there.
     rung: u64,
-    /// The dispatch of the packet at the read index, where turns are taken with other queues.
-    started: Option<Started>,
+    /// How far the dispatch of the packet at the read index has come.
+    stage: Stage,
+    scratch: scratch::Requests,
+}
+
+/// How far a dispatch has come that takes more than one step.
+#[derive(Debug, Default)]
+enum Stage {
+    /// Not begun, or waiting for scratch.
+    #[default]
+    Waiting,
+    /// It runs, and takes turns with other queues.
+    Running(Started),
+    /// It has ended, but the scratch that it used is not handed back yet. The GPU clock at its start.
+    Ended(u64),
 }
 
 impl Default for Aql {
@@ -211,7 +224,8 @@ impl Default for Aql {
             read_index: 0,
             bell: u64::MAX,
             rung: 0,
-            started: None,
+            stage: Stage::Waiting,
+            scratch: scratch::Requests::default(),
         }
     }
 }
@@ -284,37 +298,14 @@ impl Aql {
         }
         // SAFETY: as above; the producer does not touch a valid packet until we mark it consumed.
         let bytes = unsafe { host.cast::<[u8; PACKET as usize]>().read_volatile() };
-        let begin = os::gpu_clock();
+        let mut begin = os::gpu_clock();
         let completion = Fields(&bytes).u64(56);
         let packet = Packet::decode(&bytes);
-        // The work that the packet stands for begins with the acquire, which therefore follows the wait for dependencies.
-        let acquire = || acquire(context, header);
-        let mut begin = begin;
         match packet {
-            Packet::Dispatch(packet) => {
-                let started = match self.started.take() {
-                    Some(started) => started,
-                    None => {
-                        acquire();
-                        self.start(context, va, &packet, begin)?
-                    }
-                };
-                begin = started.begin;
-                let result = if context.process.config.seed.is_none() {
-                    started.running.run()
-                } else {
-                    // One turn, then another queue's.
-                    match started.running.turn() {
-                        Progress::Ended => started.running.finish(),
-                        other => {
-                            self.started = Some(started);
-                            let asleep = other == Progress::Asleep;
-                            return Ok(if asleep { Step::Idle } else { Step::Progress });
-                        }
-                    }
-                };
-                self.ended(context, &packet, result, started.clock)?;
-            }
+            Packet::Dispatch(packet) => match self.dispatch(context, va, &packet, header)? {
+                Ok(start) => begin = start,
+                Err(step) => return Ok(step),
+            },
             Packet::BarrierAnd(signals) => {
                 for handle in signals {
                     if load(context, handle)?.is_some_and(|value| value != 0) {
@@ -382,8 +373,9 @@ impl Aql {
             .process
             .trace
             .packet(|| format!("{} {}", self.place(context), packet.text(completion)));
+        // The work that a packet stands for begins with the acquire, which therefore follows the wait for dependencies.
         if !matches!(packet, Packet::Dispatch(_)) {
-            acquire();
+            acquire(context, header);
         }
         release(context, header);
         complete(context, completion, begin).map_err(Failure::at("a completion signal"))?;
@@ -395,22 +387,72 @@ impl Aql {
         Ok(Step::Progress)
     }
 
-    /// Sets a dispatch up.
-    fn start(
-        &self,
+    /// Brings the dispatch at hand forward: the GPU clock at its start once it is over, else what this step came to.
+    fn dispatch(
+        &mut self,
         context: &Context,
         packet_va: u64,
         packet: &DispatchPacket,
-        begin: u64,
-    ) -> Result<Started, Failure> {
+        header: u16,
+    ) -> Result<Result<u64, Step>, Failure> {
+        let begin = match std::mem::take(&mut self.stage) {
+            Stage::Ended(begin) => begin,
+            stage => {
+                let started = match stage {
+                    Stage::Running(started) => started,
+                    _ => match self.start(context, packet_va, packet, header)? {
+                        Some(started) => started,
+                        None => return Ok(Err(Step::Idle)),
+                    },
+                };
+                let result = if context.process.config.seed.is_none() {
+                    started.running.run()
+                } else {
+                    // One turn, then another queue's.
+                    match started.running.turn() {
+                        Progress::Ended => started.running.finish(),
+                        other => {
+                            self.stage = Stage::Running(started);
+                            let asleep = other == Progress::Asleep;
+                            return Ok(Err(if asleep { Step::Idle } else { Step::Progress }));
+                        }
+                    }
+                };
+                self.ended(context, packet, result, started.clock)?;
+                started.begin
+            }
+        };
+        if packet.private_segment_size > 0 {
+            let queue_va = queue_address(context).map_err(Failure::at("amd_queue_t"))?;
+            let released = self.scratch.release(context, queue_va);
+            if released.map_err(Failure::at("amd_queue_t"))? == scratch::Outcome::Asked {
+                self.stage = Stage::Ended(begin);
+                return Ok(Err(Step::Idle));
+            }
+        }
+        Ok(Ok(begin))
+    }
+
+    /// Sets a dispatch up; `None` while it waits for scratch.
+    fn start(
+        &mut self,
+        context: &Context,
+        packet_va: u64,
+        packet: &DispatchPacket,
+        header: u16,
+    ) -> Result<Option<Started>, Failure> {
         check(packet)?;
         let queue_va = queue_address(context).map_err(Failure::at("amd_queue_t"))?;
         // Dimensions that the packet does not use count as 1, whatever their fields hold.
         let used = |sizes: [u32; 3]| std::array::from_fn(|i| if i < packet.dimensions.into() { sizes[i] } else { 1 });
-        let granted = scratch::require(context, queue_va, packet.private_segment_size);
-        if granted.map_err(Failure::at("amd_queue_t"))? == scratch::Outcome::Over {
-            return Err(Failure::Cancelled);
+        let granted = self.scratch.require(context, queue_va, packet.private_segment_size);
+        match granted.map_err(Failure::at("amd_queue_t"))? {
+            scratch::Outcome::Enough => {}
+            scratch::Outcome::Asked => return Ok(None),
+            scratch::Outcome::Over => return Err(Failure::Cancelled),
         }
+        let begin = os::gpu_clock();
+        acquire(context, header);
         let process = context.process;
         let machine = Machine {
             process,
@@ -445,7 +487,7 @@ impl Aql {
             .seed
             .map(|seed| seed.rotate_left(32) ^ u64::from(context.id) << 40 ^ self.read_index);
         match Running::new(dispatch, seed) {
-            Ok(running) => Ok(Started { running, begin, clock }),
+            Ok(running) => Ok(Some(Started { running, begin, clock })),
             Err(stop) => Err(self.failure(context, packet, stop)),
         }
     }
@@ -478,10 +520,6 @@ impl Aql {
                     stats.foreign_bytes_stored + stats.foreign_bytes_loaded,
                 );
                 let took = os::clock_ns(libc::CLOCK_MONOTONIC) - start;
-                if packet.private_segment_size > 0 {
-                    let queue_va = queue_address(context).map_err(Failure::at("amd_queue_t"))?;
-                    scratch::release(context, queue_va).map_err(Failure::at("amd_queue_t"))?;
-                }
                 if counters.by_kernel() {
                     counters.add_kernel(kernel().label(), &stats, took);
                 }

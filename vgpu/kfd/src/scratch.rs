@@ -4,8 +4,11 @@
 //! processor write 1 to the queue's inactive signal and wait: the runtime allocates, notes the new size, and stores 0, or -1 if
 //! it has given the queue up. Scratch that is too large to keep (`USE_SCRATCH_ONCE`) is handed back with 512 after the
 //! dispatch. Waves use the interpreter's own arrays: what is emulated is what the runtime sees, its memory included.
+//!
+//! Nobody sleeps here until the runtime answers: it may be busy with a handler that waits for another queue, which the same
+//! thread runs when there is a seed.
 
-use std::{sync::atomic::AtomicU32, sync::atomic::Ordering, thread, time::Duration};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use cdna::memory::{Access, Fault};
 
@@ -23,12 +26,14 @@ const RECLAIM: i64 = 512;
 /// The runtime's answer: the queue is over.
 const GIVEN_UP: i64 = -1;
 
-/// How a request ended.
+/// How a request stands.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// There is enough.
     Enough,
-    /// The runtime has given the queue up, and told its owner; or the queue is being destroyed.
+    /// The runtime has not answered yet.
+    Asked,
+    /// The runtime has given the queue up, and told its owner.
     Over,
 }
 
@@ -46,48 +51,62 @@ fn inactive_signal(context: &Context, queue_va: u64) -> Result<Option<Signal<'_>
     Signal::new(context, u64::from(high) << 32 | u64::from(low))
 }
 
-/// Stores a request and waits for the runtime's answer.
-fn ask(context: &Context, signal: &Signal<'_>, request: i64) -> Result<Outcome, Fault> {
-    signal.store(request)?;
-    loop {
-        match signal.load() {
-            0 => return Ok(Outcome::Enough),
-            GIVEN_UP => return Ok(Outcome::Over),
-            // Not answered yet, or put off until another queue has given scratch back.
-            _ if context.control.cancelled() => return Ok(Outcome::Over),
-            _ => thread::sleep(Duration::from_micros(20)),
-        }
-    }
+/// A queue's requests, of which one at a time is open.
+#[derive(Debug, Default)]
+pub struct Requests {
+    open: bool,
 }
 
-/// Sees to it that the queue has `lane_bytes` of private memory per lane.
-///
-/// # Errors
-/// Faults at `amd_queue_t` or its signal.
-pub fn require(context: &Context, queue_va: u64, lane_bytes: u32) -> Result<Outcome, Fault> {
-    while lane_bytes > word(context, queue_va + LANE_BYTES)? {
-        // Whoever made a queue without the signal cannot be asked.
-        let Some(signal) = inactive_signal(context, queue_va)? else {
-            break;
+impl Requests {
+    /// Stores a request, or looks for the answer to the one that is open.
+    fn ask(&mut self, signal: &Signal<'_>, request: i64) -> Result<Outcome, Fault> {
+        if !self.open {
+            signal.store(request)?;
+            self.open = true;
+        }
+        let outcome = match signal.load() {
+            0 => Outcome::Enough,
+            GIVEN_UP => Outcome::Over,
+            // As stored, or marked by the runtime: put off until another queue has given scratch back.
+            _ => Outcome::Asked,
         };
-        log::debug!("queue {}: asks for {lane_bytes} bytes of scratch per lane", context.id);
-        if ask(context, &signal, INSUFFICIENT)? == Outcome::Over {
-            return Ok(Outcome::Over);
-        }
+        self.open = outcome == Outcome::Asked;
+        Ok(outcome)
     }
-    Ok(Outcome::Enough)
-}
 
-/// Hands scratch back that was for one dispatch.
-///
-/// # Errors
-/// As for [`require`].
-pub fn release(context: &Context, queue_va: u64) -> Result<Outcome, Fault> {
-    if word(context, queue_va + PROPERTIES)? & USE_SCRATCH_ONCE == 0 {
-        return Ok(Outcome::Enough);
+    /// Sees to it that the queue has `lane_bytes` of private memory per lane. To be called again while it is
+    /// [`Outcome::Asked`].
+    ///
+    /// # Errors
+    /// Faults at `amd_queue_t` or its signal.
+    pub fn require(&mut self, context: &Context, queue_va: u64, lane_bytes: u32) -> Result<Outcome, Fault> {
+        while self.open || lane_bytes > word(context, queue_va + LANE_BYTES)? {
+            // Whoever made a queue without the signal cannot be asked.
+            let Some(signal) = inactive_signal(context, queue_va)? else {
+                break;
+            };
+            if !self.open {
+                log::debug!("queue {}: asks for {lane_bytes} bytes of scratch per lane", context.id);
+            }
+            match self.ask(&signal, INSUFFICIENT)? {
+                Outcome::Enough => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Outcome::Enough)
     }
-    match inactive_signal(context, queue_va)? {
-        Some(signal) => ask(context, &signal, RECLAIM),
-        None => Ok(Outcome::Enough),
+
+    /// Hands scratch back that was for one dispatch. To be called again while it is [`Outcome::Asked`].
+    ///
+    /// # Errors
+    /// As for [`Requests::require`].
+    pub fn release(&mut self, context: &Context, queue_va: u64) -> Result<Outcome, Fault> {
+        if !self.open && word(context, queue_va + PROPERTIES)? & USE_SCRATCH_ONCE == 0 {
+            return Ok(Outcome::Enough);
+        }
+        match inactive_signal(context, queue_va)? {
+            Some(signal) => self.ask(&signal, RECLAIM),
+            None => Ok(Outcome::Enough),
+        }
     }
 }
