@@ -83,9 +83,26 @@ static void complete_by_gpu(hsa_queue_t *queue, hsa_signal_t after, hsa_signal_t
     submit(queue, &packet);
 }
 
+// Whether the runtime's wait for any of several says which one it was and what it held. ROCr 6.4 writes past a buffer of one value
+// when it is another than the first (ROCm/rocm-systems #8564): with two signals no harm comes of it but a wrong value.
+static bool wait_any_is_sound(void)
+{
+    hsa_signal_t signals[2] = {signal_new(1), signal_new(5)};
+    hsa_signal_condition_t condition[2] = {HSA_SIGNAL_CONDITION_EQ, HSA_SIGNAL_CONDITION_EQ};
+    hsa_signal_value_t value[2] = {0, 5}, satisfied = 77;
+    uint32_t found = hsa_amd_signal_wait_any(2, signals, condition, value, UINT64_MAX, HSA_WAIT_STATE_BLOCKED, &satisfied);
+    EXPECT(found == 1, "the second signal, not %u", found);
+    for (int i = 0; i < 2; i++) CHECK(hsa_signal_destroy(signals[i]));
+    return satisfied == 5;
+}
+
 // The GPU completes one of many; the host waits for any.
 static void any(void)
 {
+    if (!wait_any_is_sound()) {
+        printf("signals: this ROCr's wait for any of several signals is broken (ROCm/rocm-systems #8564): left out\n");
+        return;
+    }
     enum { MANY = 40 };
     hsa_queue_t *queue = queue_new();
     hsa_signal_t signals[MANY];
