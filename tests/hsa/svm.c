@@ -82,14 +82,28 @@ int main(int argc, char **argv)
     // Registered memory: ROCr 6 takes the same way, so it has one address.
     char *locked = pages(), *device = NULL, *back = host_alloc(&m, SIZE);
     CHECK(hsa_amd_memory_lock(locked, SIZE, &gpu, 1, (void **)&device));
-    uint16_t major = 0, minor = 0;
-    CHECK(hsa_system_get_info(HSA_SYSTEM_INFO_VERSION_MAJOR, &major));
-    CHECK(hsa_system_get_info(HSA_SYSTEM_INFO_VERSION_MINOR, &minor));
-    if (major > 1 || minor > 1) EXPECT(device == locked, "one address, not %p and %p", (void *)device, (void *)locked);
+    // HSA_AMD_SYSTEM_INFO_EXT_VERSION_MINOR, which older headers and ROCr 5 lack.
+    uint16_t extension = 0;
+    if (hsa_system_get_info((hsa_system_info_t)0x208, &extension) == HSA_STATUS_SUCCESS && extension > 0)
+        EXPECT(device == locked, "one address, not %p and %p", (void *)device, (void *)locked);
+    hsa_amd_pointer_info_t info = {.size = sizeof info};
+    CHECK(hsa_amd_pointer_info(locked, &info, NULL, NULL, NULL));
+    // Which leaves no trace of it in what ROCr knows.
+    hsa_amd_pointer_type_t type = device == locked ? HSA_EXT_POINTER_TYPE_UNKNOWN : HSA_EXT_POINTER_TYPE_LOCKED;
+    EXPECT(info.type == type, "a pointer of type %d, not %d", type, info.type);
     pattern_fill(locked, SIZE, 4);
     copy(back, m.cpu, device, gpu, SIZE);
     pattern_check(back, SIZE, 4, "registered memory");
     CHECK(hsa_amd_memory_unlock(locked));
+
+    // What is unmapped is forgotten: new memory at the same address is nobody's but the host's.
+    EXPECT(get((char *)memory + SIZE / 2, SIZE / 2, HSA_AMD_SVM_ATTRIB_ACCESS_QUERY, gpu.handle) == HSA_AMD_SVM_ATTRIB_AGENT_ACCESSIBLE,
+           "access before");
+    EXPECT(munmap(memory, SIZE) == 0, "memory to be unmapped");
+    EXPECT(mmap(memory, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == memory, "the same address");
+    EXPECT(everything || get(memory, SIZE, HSA_AMD_SVM_ATTRIB_ACCESS_QUERY, gpu.handle) == HSA_AMD_SVM_ATTRIB_AGENT_NO_ACCESS,
+           "no access to new memory");
+    EXPECT(get(memory, SIZE, HSA_AMD_SVM_ATTRIB_GLOBAL_FLAG, 0) == HSA_AMD_SVM_GLOBAL_FLAG_FINE_GRAINED, "the default");
     CHECK(hsa_queue_destroy(queue));
     CHECK(hsa_shut_down());
     printf("svm: ok\n");

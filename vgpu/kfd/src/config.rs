@@ -56,8 +56,8 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "VGPU_SVM",
-        default: "0",
-        doc: "1: the driver has shared virtual memory, as kernels from 5.14 on; ROCr 6.x then registers host memory at the host's own address. 0: it has not.",
+        default: "1",
+        doc: "1: the driver has shared virtual memory, as kernels from 5.14 on; ROCr 6.x then registers host memory at the host's own address. 0: it has not, as older kernels and those built without HMM.",
     },
     Variable {
         name: "VGPU_TRACE",
@@ -229,7 +229,7 @@ impl Config {
                 _ => None,
             },
         )?;
-        let svm = parse("VGPU_SVM", text("VGPU_SVM"), false, "0 or 1", |s| match s {
+        let svm = parse("VGPU_SVM", text("VGPU_SVM"), true, "0 or 1", |s| match s {
             "0" => Some(false),
             "1" => Some(true),
             _ => None,
@@ -355,7 +355,7 @@ mod tests {
                 memory: 64 << 30,
                 bar: Bar::Large,
                 link: Link::Xgmi,
-                svm: false
+                svm: true
             }
         );
         assert_eq!(config.counters, None);

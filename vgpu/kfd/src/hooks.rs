@@ -521,19 +521,41 @@ pub unsafe extern "C" fn ioctl(fd: c_int, request: c_long, argument: *mut c_void
 }
 
 type Mmap = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, i64) -> *mut c_void;
+type Munmap = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
+type Mremap = unsafe extern "C" fn(*mut c_void, usize, usize, c_int, *mut c_void) -> *mut c_void;
 
-/// The next `mmap`, libc's own: memory hooks (UCX) patch its code and must see every mapping. `None` while it is being
-/// looked up: an allocator's first `mmap` may come from within.
-fn next_mmap() -> Option<Mmap> {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    static LOOKING: AtomicBool = AtomicBool::new(false);
-    if NEXT.load(Ordering::Relaxed) == 0 && LOOKING.swap(true, Ordering::AcqRel) {
-        return None;
+/// The next definition of a memory call, libc's own: memory hooks (UCX) patch its code and must see every mapping.
+struct Next {
+    address: AtomicUsize,
+    looking: AtomicBool,
+}
+
+impl Next {
+    const fn new() -> Self {
+        Self {
+            address: AtomicUsize::new(0),
+            looking: AtomicBool::new(false),
+        }
     }
-    let address = next(&NEXT, c"mmap");
-    LOOKING.store(false, Ordering::Release);
-    // SAFETY: a function of that type.
-    (address != 0).then(|| unsafe { transmute::<usize, Mmap>(address) })
+
+    /// `None` while it is being looked up: an allocator's first `mmap` may come from within.
+    fn get(&self, name: &CStr) -> Option<usize> {
+        if self.address.load(Ordering::Relaxed) == 0 && self.looking.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let address = next(&self.address, name);
+        self.looking.store(false, Ordering::Release);
+        (address != 0).then_some(address)
+    }
+}
+
+/// What is in a range of the program's memory is about to go: the driver forgets what it knew of it as shared virtual memory.
+///
+/// libc's own calls (an allocator that gives a block back) come by no entry point; see `svm.rs` for what follows.
+fn going(address: usize, len: usize) {
+    if let Some(process) = Process::current() {
+        process.svm.forget(process, address as u64, len as u64);
+    }
 }
 
 /// # Safety
@@ -555,10 +577,14 @@ unsafe fn map(address: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c
             }
         }
     }
+    if flags & libc::MAP_FIXED != 0 && flags & libc::MAP_FIXED_NOREPLACE != libc::MAP_FIXED_NOREPLACE {
+        going(address as usize, len);
+    }
+    static NEXT: Next = Next::new();
     // SAFETY: the caller's contract; the next definition is libc's or that of another interposer.
     let result = unsafe {
-        match next_mmap() {
-            Some(mmap) => mmap(address, len, prot, flags, fd, offset),
+        match NEXT.get(c"mmap") {
+            Some(mmap) => transmute::<usize, Mmap>(mmap)(address, len, prot, flags, fd, offset),
             None => {
                 let args = [
                     address as usize,
@@ -613,6 +639,68 @@ pub unsafe extern "C" fn mmap64(
 ) -> *mut c_void {
     // SAFETY: the caller's contract.
     unsafe { map(address, len, prot, flags, fd, offset) }
+}
+
+/// libc's `munmap`.
+///
+/// # Safety
+/// As for libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn munmap(address: *mut c_void, len: usize) -> c_int {
+    static NEXT: Next = Next::new();
+    // Before it is gone: another thread may get the same address and have it registered before this one is back.
+    if len > 0 && (address as usize).is_multiple_of(4096) {
+        going(address as usize, len);
+    }
+    // SAFETY: the caller's contract; the next definition is libc's or that of another interposer.
+    unsafe {
+        match NEXT.get(c"munmap") {
+            Some(munmap) => transmute::<usize, Munmap>(munmap)(address, len),
+            None => os::raw(libc::SYS_munmap, [address as usize, len, 0, 0, 0, 0]) as c_int,
+        }
+    }
+}
+
+/// libc's `mremap`. The last argument is whatever the register holds when the caller passes none.
+///
+/// # Safety
+/// As for libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mremap(
+    address: *mut c_void,
+    old_len: usize,
+    new_len: usize,
+    flags: c_int,
+    new_address: *mut c_void,
+) -> *mut c_void {
+    static NEXT: Next = Next::new();
+    if new_len < old_len {
+        going(address as usize + new_len, old_len - new_len);
+    }
+    if flags & libc::MREMAP_FIXED != 0 {
+        going(new_address as usize, new_len);
+    }
+    // SAFETY: the caller's contract; the next definition is libc's or that of another interposer.
+    let result = unsafe {
+        match NEXT.get(c"mremap") {
+            Some(mremap) => transmute::<usize, Mremap>(mremap)(address, old_len, new_len, flags, new_address),
+            None => {
+                let args = [
+                    address as usize,
+                    old_len,
+                    new_len,
+                    flags as usize,
+                    new_address as usize,
+                    0,
+                ];
+                os::raw(libc::SYS_mremap, args) as *mut c_void
+            }
+        }
+    };
+    if result != libc::MAP_FAILED && result != address {
+        going(address as usize, old_len);
+    }
+    result
 }
 
 /// libc's `process_vm_readv`.

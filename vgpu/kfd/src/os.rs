@@ -14,6 +14,12 @@ pub fn pid() -> i32 {
     unsafe { libc::getpid() }
 }
 
+/// The calling thread: a number that no other living thread has.
+pub fn thread() -> usize {
+    // SAFETY: pthread_self has no preconditions.
+    unsafe { libc::pthread_self() as usize }
+}
+
 /// Sets `errno` and returns -1, as libc does.
 pub fn fail(errno: i32) -> i32 {
     // SAFETY: the address is this thread's errno.

@@ -2,12 +2,17 @@
 //!
 //! As on an MI200 without XNACK: a range is mapped when a GPU is given access, and no access is ever retried. Where pages
 //! are (`PREFERRED_LOC`, `PREFETCH_LOC`) is remembered and answered, but they stay in host memory: programs cannot tell.
-//! The driver forgets a range when its memory is unmapped. Here nobody tells: a GPU that uses such memory faults, as there,
-//! and a range is forgotten when a buffer takes its place.
+//! The driver forgets a range when its memory is unmapped, and so does this when the program unmaps, replaces or moves it
+//! (`hooks.rs`). libc's own calls, such as `free` of a large block, are not seen: a GPU that uses what is gone faults all the same,
+//! and such a range is forgotten when the next attributes are set; only new memory at its address, used before that, is
+//! taken for the old.
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
 };
 
 use crate::{
@@ -56,13 +61,29 @@ impl Default for Attributes {
 /// The ranges of a process: each from its key to its end.
 #[derive(Debug, Default)]
 pub struct Svm {
-    ranges: Mutex<BTreeMap<u64, (u64, Attributes)>>,
+    ranges: Mutex<Table>,
+    /// The thread that holds the ranges.
+    holder: AtomicUsize,
+    /// There has been one: most programs have none, and unmap often.
+    used: AtomicBool,
 }
 
-type Ranges<'a> = MutexGuard<'a, BTreeMap<u64, (u64, Attributes)>>;
+type Table = BTreeMap<u64, (u64, Attributes)>;
+
+/// The ranges, held.
+struct Held<'a> {
+    table: MutexGuard<'a, Table>,
+    holder: &'a AtomicUsize,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.holder.store(0, Ordering::Relaxed);
+    }
+}
 
 /// Cuts the range that `at` lies in.
-fn cut(ranges: &mut Ranges<'_>, at: u64) {
+fn cut(ranges: &mut Table, at: u64) {
     if let Some((start, (end, attributes))) = ranges.range(..at).next_back().map(|(start, range)| (*start, *range))
         && end > at
     {
@@ -72,7 +93,7 @@ fn cut(ranges: &mut Ranges<'_>, at: u64) {
 }
 
 /// Makes ranges cover `start..end` exactly, new ones with the defaults.
-fn cover(ranges: &mut Ranges<'_>, start: u64, end: u64) {
+fn cover(ranges: &mut Table, start: u64, end: u64) {
     cut(ranges, start);
     cut(ranges, end);
     let mut at = start;
@@ -89,8 +110,13 @@ fn cover(ranges: &mut Ranges<'_>, start: u64, end: u64) {
 }
 
 impl Svm {
-    fn ranges(&self) -> Ranges<'_> {
-        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ranges(&self) -> Held<'_> {
+        let table = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        self.holder.store(os::thread(), Ordering::Relaxed);
+        Held {
+            table,
+            holder: &self.holder,
+        }
     }
 
     /// `SVM`: sets or asks for attributes of a range.
@@ -123,10 +149,30 @@ impl Svm {
         }
     }
 
-    /// Forgets what was known of a range: its memory is gone, a buffer is mapped there now.
+    /// Forgets what was known of a range: its memory goes, or a buffer is mapped there now.
     pub fn forget(&self, process: &Process, start: u64, size: u64) {
+        // An allocator may unmap something of its own while this thread works on the ranges: that is none of them.
+        if !self.used.load(Ordering::Acquire) || self.holder.load(Ordering::Relaxed) == os::thread() {
+            return;
+        }
         let end = start.saturating_add(size);
-        let mut ranges = self.ranges();
+        let end = end.checked_next_multiple_of(PAGE).unwrap_or(end);
+        Self::drop_ranges(process, &mut self.ranges().table, start / PAGE * PAGE, end);
+    }
+
+    /// Forgets ranges whose memory has gone unseen.
+    fn forget_unmapped(process: &Process, ranges: &mut Table) {
+        let gone: Vec<(u64, u64)> = ranges
+            .iter()
+            .map(|(start, range)| (*start, range.0))
+            .filter(|(start, end)| !os::is_mapped(*start, end - start))
+            .collect();
+        for (start, end) in gone {
+            Self::drop_ranges(process, ranges, start, end);
+        }
+    }
+
+    fn drop_ranges(process: &Process, ranges: &mut Table, start: u64, end: u64) {
         if ranges
             .range(..end)
             .next_back()
@@ -134,8 +180,8 @@ impl Svm {
         {
             return;
         }
-        cut(&mut ranges, start);
-        cut(&mut ranges, end);
+        cut(ranges, start);
+        cut(ranges, end);
         let gone: Vec<u64> = ranges.range(start..end).map(|(start, _)| *start).collect();
         for key in gone {
             if let Some((end, _)) = ranges.remove(&key) {
@@ -161,8 +207,11 @@ impl Svm {
                 _ => return Err(libc::EINVAL),
             }
         }
-        let mut ranges = self.ranges();
-        cover(&mut ranges, start, end);
+        let mut held = self.ranges();
+        let ranges = &mut *held.table;
+        self.used.store(true, Ordering::Release);
+        Self::forget_unmapped(process, ranges);
+        cover(ranges, start, end);
         for (start, (end, known)) in ranges.range_mut(start..end) {
             for attribute in attributes {
                 apply(process, known, attribute);
@@ -175,9 +224,10 @@ impl Svm {
     }
 
     fn get(&self, process: &Process, start: u64, end: u64, wanted: &mut [SvmAttribute]) -> Result<(), Errno> {
-        let mut ranges = self.ranges();
-        cut(&mut ranges, start);
-        cut(&mut ranges, end);
+        let mut held = self.ranges();
+        let ranges = &mut *held.table;
+        cut(ranges, start);
+        cut(ranges, end);
         let mut known: Vec<Attributes> = ranges.range(start..end).map(|(_, range)| range.1).collect();
         let covered: u64 = ranges.range(start..end).map(|(from, range)| range.0 - from).sum();
         if covered < end - start {
@@ -331,6 +381,37 @@ mod tests {
         assert!(process.gpus[1].vm.region(middle).is_some());
         process.svm.forget(process, middle, PAGE);
         assert!(process.gpus[1].vm.region(middle).is_none() && process.gpus[1].vm.region(middle + PAGE).is_some());
+        done(process);
+    }
+
+    #[test]
+    fn unmapped_memory_is_forgotten() {
+        let process = machine("svm-unmapped");
+        let gpu = &process.gpus[0];
+        let give = |start| call(process, svm::OP_SET, start, 4 * PAGE, &mut [(svm::ACCESS, gpu.id)]).unwrap();
+        let (seen, unseen, other) = (pages(4), pages(4), pages(4));
+        give(seen);
+        give(unseen);
+        // What the hook of `munmap` does first: part of a range goes, the rest stays.
+        process.svm.forget(process, seen + PAGE + 1, PAGE);
+        for (page, there) in [(0, true), (1, false), (2, false), (3, true)] {
+            assert_eq!(gpu.vm.region(seen + page * PAGE).is_some(), there, "page {page}");
+        }
+        // What libc does for itself is seen at the next attributes.
+        // SAFETY: the test's own pages, which nothing else uses; mapped again at the same place.
+        unsafe {
+            assert_eq!(
+                os::raw(libc::SYS_munmap, [unseen as usize, 4 * PAGE as usize, 0, 0, 0, 0]),
+                0
+            );
+            assert!(gpu.vm.region(unseen).is_none(), "it faults");
+            give(other);
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+            let prot = libc::PROT_READ | libc::PROT_WRITE;
+            let again = libc::mmap(unseen as *mut libc::c_void, 4 * PAGE as usize, prot, flags, -1, 0);
+            assert_eq!(again as u64, unseen);
+        }
+        assert!(gpu.vm.region(unseen).is_none() && gpu.vm.region(other).is_some());
         done(process);
     }
 
