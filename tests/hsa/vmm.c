@@ -23,6 +23,30 @@ static void unmap(char *va)
     CHECK(vmem.address_free(va, SIZE));
 }
 
+// Read-only access. The host's is its page table's. A GPU's is what the driver was asked for, and libdrm's amdgpu_bo_va_op, through
+// which ROCr maps, asks for everything: as on the card, a GPU may store all the same.
+static void read_only(struct machine *m, vmem_handle handle)
+{
+    hsa_agent_t gpu = m->gpu[0].agent;
+    char *va = map(m, handle), *host = host_alloc(m, SIZE);
+    vmem_access access[2] = {{READ_ONLY, gpu}, {READ_ONLY, m->cpu}};
+    CHECK(vmem.set_access(va, SIZE, access, 2));
+    int permissions = 0;
+    CHECK(vmem.get_access(va, &permissions, gpu));
+    EXPECT(permissions == READ_ONLY, "the access that was set, not %d", permissions);
+    pattern_check(va, SIZE, 2, "what the host may read");
+    EXPECT(touch(va) == SIGSEGV, "the host's store to be refused");
+    pattern_fill(host, SIZE, 3);
+    copy(va, gpu, host, m->cpu, SIZE);
+    pattern_check(va, SIZE, 3, "what the GPU stored");
+    access[1].permissions = READ_WRITE;
+    CHECK(vmem.set_access(va, SIZE, access + 1, 1));
+    EXPECT(touch(va) == 0, "the host's store to be done");
+    pattern_fill(va, SIZE, 2);
+    unmap(va);
+    CHECK(hsa_amd_memory_pool_free(host));
+}
+
 static int child(int socket)
 {
     struct machine m = machine_start(1);
@@ -113,6 +137,7 @@ done:;
     vmem_access access = {READ_WRITE, m.cpu};
     CHECK(vmem.set_access(va, SIZE, &access, 1));
     pattern_check(va, SIZE, 2, "the host's view");
+    read_only(&m, again);
 
     unmap(alias);
     unmap(va);

@@ -31,8 +31,14 @@ mod va {
     pub const UNMAP: u32 = 2;
     pub const CLEAR: u32 = 3;
     pub const REPLACE: u32 = 4;
+    pub const DELAY_UPDATE: u32 = 1 << 0;
+    pub const READABLE: u32 = 1 << 1;
     pub const WRITEABLE: u32 = 1 << 2;
     pub const EXECUTABLE: u32 = 1 << 3;
+    pub const MTYPE_MASK: u32 = 0xf << 5;
+    pub const NOALLOC: u32 = 1 << 9;
+    /// Flags of a mapping of a buffer; the driver refuses others.
+    pub const VALID: u32 = DELAY_UPDATE | READABLE | WRITEABLE | EXECUTABLE | MTYPE_MASK | NOALLOC;
 }
 
 /// Looks at an argument as the struct it must be.
@@ -177,8 +183,15 @@ unsafe fn info(process: &Process, node: usize, args: &mut abi::DrmInfo) -> Answe
     Ok(())
 }
 
+/// Maps and unmaps at any address.
+///
+/// The flags count as they are passed. libdrm's `amdgpu_bo_va_op`, through which ROCr maps (6.1.2 and 6.4.3), drops its own and asks
+/// for all of them: so a GPU may store to what `hsa_amd_vmem_set_access` made read-only for it, here as on the card.
 fn gem_va(process: &Process, node: usize, args: &abi::DrmGemVa) -> Answer {
     let vm = &process.gpus[node].vm;
+    if args.flags & !va::VALID != 0 {
+        return Err(libc::EINVAL);
+    }
     if args.map_size == 0 || !(args.va_address | args.offset_in_bo | args.map_size).is_multiple_of(4096) {
         return Err(libc::EINVAL);
     }
@@ -232,5 +245,64 @@ fn gem_va(process: &Process, node: usize, args: &abi::DrmGemVa) -> Answer {
             Ok(())
         }
         _ => Err(libc::EINVAL),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cdna::memory::{Access, FaultReason, GpuMemory as _};
+
+    use super::*;
+    use crate::{
+        kfd::tests::{done, machine},
+        tables::HeapKind,
+    };
+
+    const SIZE: u64 = 2 << 20;
+
+    #[test]
+    fn a_mapping_may_do_what_its_flags_say() {
+        let process = machine("drm-flags");
+        let (extent, offset) = process.shared.allocate(0, HeapKind::Vram, SIZE, mem::VRAM).unwrap();
+        let handle = {
+            let mut buffers = process.buffers();
+            buffers.hold(extent);
+            let object = crate::bo::GemObject::new(extent, 0, offset, SIZE, mem::VRAM, false);
+            buffers.gem_import(process, 0, object)
+        };
+        let vm = &process.gpus[0].vm;
+        let map = |operation, va, flags| {
+            let args = abi::DrmGemVa {
+                handle,
+                pad: 0,
+                operation,
+                flags,
+                va_address: va,
+                offset_in_bo: 0,
+                map_size: SIZE,
+            };
+            gem_va(process, 0, &args)
+        };
+        let everything = va::READABLE | va::WRITEABLE | va::EXECUTABLE;
+        map(va::MAP, SIZE, everything).unwrap();
+        map(va::MAP, 2 * SIZE, va::READABLE).unwrap();
+        assert!(vm.span(SIZE, 4, Access::Write).is_ok() && vm.span(SIZE, 4, Access::Execute).is_ok());
+        assert!(vm.span(2 * SIZE, 4, Access::Read).is_ok());
+        assert_eq!(
+            vm.span(2 * SIZE, 4, Access::Write).unwrap_err().reason,
+            FaultReason::ReadOnly
+        );
+        assert_eq!(
+            vm.span(2 * SIZE, 4, Access::Execute).unwrap_err().reason,
+            FaultReason::NoExecute
+        );
+        assert_eq!(
+            map(va::MAP, 3 * SIZE, 1 << 20),
+            Err(libc::EINVAL),
+            "a flag that is none"
+        );
+        map(va::UNMAP, 2 * SIZE, everything).unwrap();
+        assert!(vm.region(2 * SIZE).is_none());
+        done(process);
     }
 }
