@@ -1,7 +1,9 @@
-//! The named shared memory and semaphore of libhsakmt (ROCr 5), kept in the virtual machine's own folder.
+//! The named shared memory and semaphore of libhsakmt (ROCr 5), and the shared memory of HIP's events between processes, kept in
+//! the virtual machine's own folder.
 //!
 //! libhsakmt never removes `/dev/shm/hsakmt_shared_mem` and `/dev/shm/sem.hsakmt_semaphore`, and every job of a user, whoever
-//! owns it, would share them. Below `VGPU_ROOT/named` they end with the machine.
+//! owns it, would share them. HIP leaves a `/dev/shm/hip_event*` for each event that it exports. Below `VGPU_ROOT/named` they end
+//! with the machine.
 
 use std::{
     ffi::{CStr, c_char, c_int, c_uint, c_void},
@@ -15,15 +17,15 @@ use std::{
 
 use crate::{hooks::next, os, process::Process};
 
-/// What libhsakmt's names start with.
-const PREFIX: &[u8] = b"hsakmt";
+/// What the names start with.
+const PREFIXES: [&[u8]; 2] = [b"hsakmt", b"hip_event"];
 /// The folder below `VGPU_ROOT`.
 pub const FOLDER: &str = "named";
 
 /// Addresses of the semaphores that this library mapped.
 static SEMAPHORES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// The file that stands for a name, if it is one of libhsakmt's and there is a virtual GPU.
+/// The file that stands for a name, if it is one of those and there is a virtual GPU.
 ///
 /// # Safety
 /// `name` is NULL or a NUL-terminated string.
@@ -34,7 +36,7 @@ unsafe fn file_of(name: *const c_char) -> Option<PathBuf> {
     // SAFETY: not NULL, the caller's contract.
     let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
     let bytes = bytes.strip_prefix(b"/").unwrap_or(bytes);
-    if !bytes.starts_with(PREFIX) || bytes.contains(&b'/') {
+    if !PREFIXES.iter().any(|prefix| bytes.starts_with(prefix)) || bytes.contains(&b'/') {
         return None;
     }
     let folder = Process::start()?.shared.root().join(FOLDER);

@@ -215,12 +215,20 @@ impl Process {
         let gpus = (0..machine.gpus)
             .map(|index| {
                 let file = shared.heap_file(index as usize);
+                let len = shared.layout().file_len();
+                let alias = os::map_shared(file, len as usize, 0).map_err(|error| {
+                    io::Error::other(format!(
+                        "{} GiB of addresses for the memory of GPU {index}: {error} (use a smaller VGPU_MEMORY; \
+                         under valgrind 2G)",
+                        len >> 30
+                    ))
+                })?;
                 Ok(Gpu {
                     index,
                     id: sysfs::gpu_id(index),
                     vm: AddressSpace::new(config.hostile_coherence),
                     code: CodeCache::default(),
-                    alias: os::map_shared(file, shared.layout().file_len() as usize, 0)?,
+                    alias,
                     identity: identity(file)?,
                     doorbells: os::map_shared(&kfd, DOORBELL_BYTES, u64::from(index + 1) << 32)?,
                 })
