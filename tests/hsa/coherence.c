@@ -54,6 +54,12 @@ int main(int argc, char **argv)
     hostile = argc > 2 && !strcmp(argv[2], "hostile");
     m = machine_start(2);
     hsa_agent_t both[2] = {m.gpu[0].agent, m.gpu[1].agent};
+    hsa_amd_memory_pool_access_t access;
+    CHECK(hsa_amd_agent_memory_pool_get_info(both[1], m.gpu[0].vram, HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, &access));
+    if (access == HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED) {
+        printf("coherence: skipped, these GPUs do not reach each other's memory\n");
+        return SKIPPED;
+    }
     for (int i = 0; i < 2; i++) {
         CHECK(hsa_queue_create(both[i], 64, HSA_QUEUE_TYPE_MULTI, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue[i]));
         code[i] = code_load(argv[1], both[i]);

@@ -57,13 +57,18 @@ static int child(int in)
     struct machine m = machine_start(1);
     hsa_agent_t gpu = m.gpu[0].agent;
     void *there = NULL;
-    EXPECT(hsa_amd_ipc_memory_attach(&offer.freed, SIZE, 1, &gpu, &there) != HSA_STATUS_SUCCESS,
-           "a handle of freed memory to be refused");
+    // ROCr 6.4 may be told to pass memory by a descriptor over a socket. It then never answers a handle that it no longer knows, and the
+    // importer asks for ever; and it does not map what it imported for the host.
+    const char *legacy = getenv("HSA_ENABLE_IPC_MODE_LEGACY");
+    bool by_kernel = !legacy || strcmp(legacy, "0") != 0;
+    if (by_kernel)
+        EXPECT(hsa_amd_ipc_memory_attach(&offer.freed, SIZE, 1, &gpu, &there) != HSA_STATUS_SUCCESS,
+               "a handle of freed memory to be refused");
     CHECK(hsa_amd_ipc_memory_attach(&offer.live, SIZE, 1, &gpu, &there));
     char *host = host_alloc(&m, SIZE);
     copy(host, m.cpu, there, gpu, SIZE);
     pattern_check(host, SIZE, 1, "the exporter's bytes");
-    EXPECT((touch(there) == 0) == large_bar(&m), "the host to reach imported memory with a large BAR only");
+    if (by_kernel) EXPECT((touch(there) == 0) == large_bar(&m), "the host to reach imported memory with a large BAR only");
     pattern_fill(host, SIZE, 2);
     copy(there, gpu, host, m.cpu, SIZE);
     cross_memory(&offer);

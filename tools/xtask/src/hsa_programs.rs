@@ -38,7 +38,7 @@ const PLAIN: Recipe = Recipe {
     variables: &[],
 };
 
-const RECIPES: [Recipe; 19] = [
+const RECIPES: [Recipe; 20] = [
     Recipe {
         name: "queues",
         sdma: false,
@@ -97,6 +97,12 @@ const RECIPES: [Recipe; 19] = [
         ..PLAIN
     },
     Recipe { name: "ipc", ..PLAIN },
+    // By dma-buf over a socket, where ROCr knows that way (6.4); by ioctl elsewhere.
+    Recipe {
+        name: "ipc",
+        variables: &["HSA_ENABLE_IPC_MODE_LEGACY=0"],
+        ..PLAIN
+    },
     Recipe {
         name: "vmm",
         gpus: 2,
