@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! regauge-VERSION-linux-x86_64/
-//!   bin/                      regauge, symbol-audit
+//!   bin/                      regauge, symbol-audit, vgpu
 //!   lib/                      the libraries as files under their SONAMEs, libX.so links for -lX, regauge-ptx-worker
 //!   lib/pkgconfig/            cuda-12.9.pc, cudart-12.9.pc, nvidia-ml-12.9.pc, as NVIDIA names them
 //!   share/modulefiles/        regauge/VERSION (Tcl) and regauge/VERSION.lua (Lmod)
@@ -31,9 +31,10 @@ pub struct Arguments {
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Programs of `bin/`; those whose crate does not exist (yet) are left out.
-const PROGRAMS: [(&str, &str, &str); 2] = [
+const PROGRAMS: [(&str, &str, &str); 3] = [
     ("regauge", "regauge-cli", "tools/regauge"),
     ("symbol-audit", "symbol-audit", "tools/symbol-audit"),
+    ("vgpu", "vgpu-cli", "tools/vgpu"),
 ];
 
 /// Programs and preload libraries that belong beside the libraries.

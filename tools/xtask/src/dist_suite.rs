@@ -79,7 +79,7 @@ impl Unpacked {
     /// Names, links and documents are where users look for them.
     pub fn contents(&self) -> Result<String> {
         let version = dist::VERSION;
-        let mut expected: Vec<String> = ["bin/regauge", "lib/regauge-ptx-worker", "lib/libvgpu.so"]
+        let mut expected: Vec<String> = ["bin/regauge", "bin/vgpu", "lib/regauge-ptx-worker", "lib/libvgpu.so"]
             .map(String::from)
             .to_vec();
         expected.extend(launcher::libraries::SONAMES.map(|soname| format!("lib/{soname}")));
