@@ -208,6 +208,7 @@ pub struct Aql {
 
 /// How far a dispatch has come that takes more than one step.
 #[derive(Debug, Default)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each queue")]
 enum Stage {
     /// Not begun, or waiting for scratch.
     #[default]
