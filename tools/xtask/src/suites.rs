@@ -330,6 +330,9 @@ fn hsa_view(by_name: bool, order: &str, bar: BarMode) -> Result<String> {
     arguments.command.push(order.into());
     arguments.bar = bar;
     arguments.gpus = 1;
+    // A driver with shared virtual memory, and one without.
+    let svm = u8::from(bar == BarMode::Large);
+    arguments.variables.push(format!("VGPU_SVM={svm}"));
     checked(&arguments)
 }
 

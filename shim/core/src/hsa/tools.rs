@@ -193,6 +193,8 @@ unsafe extern "C" fn pointer_info(
         return status;
     };
     let pointer = |address: u64| core::ptr::without_provenance_mut(address as usize);
+    // ROCr knows who owns what it pinned; with shared virtual memory it pins nothing, and knows nothing.
+    let known = info.type_ == sys::HSA_EXT_POINTER_TYPE_LOCKED;
     info.type_ = if answer.locked {
         sys::HSA_EXT_POINTER_TYPE_LOCKED
     } else {
@@ -201,9 +203,13 @@ unsafe extern "C" fn pointer_info(
     info.agent_base_address = pointer(answer.agent_base);
     info.host_base_address = pointer(answer.host_base);
     info.size_in_bytes = answer.size as usize;
-    if !answer.locked {
+    if !known {
         info.agent_owner = answer.owner.handle;
-        info.global_flags = sys::HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED;
+        info.global_flags = if answer.locked {
+            sys::HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_FINE_GRAINED
+        } else {
+            sys::HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED
+        };
         info.user_data = core::ptr::null_mut();
     }
     if let (Some(allocate), false, false) = (allocate, count.is_null(), accessible.is_null())
