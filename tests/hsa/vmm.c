@@ -2,6 +2,7 @@
 // another process by a descriptor.
 #define _GNU_SOURCE
 #include "vmem.h"
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 enum { SIZE = 4 << 20 };
@@ -138,6 +139,20 @@ done:;
     CHECK(vmem.set_access(va, SIZE, &access, 1));
     pattern_check(va, SIZE, 2, "the host's view");
     read_only(&m, again);
+
+    // Of host memory ROCr makes none of this, in no way, which is why memory in a CPU's place is refused to CUDA programs: neither from the
+    // host's pool, nor from the descriptor of a file in memory, nor can such a file be pinned where addresses are reserved.
+    vmem_handle none;
+    EXPECT(vmem.handle_create(m.host, SIZE, PINNED, 0, &none) == HSA_STATUS_ERROR_INVALID_ARGUMENT, "no handle of host memory");
+    int file = memfd_create("host", MFD_CLOEXEC);
+    EXPECT(file >= 0 && ftruncate(file, SIZE) == 0, "a file in memory");
+    EXPECT(vmem.import_shareable_handle(file, &none) != HSA_STATUS_SUCCESS, "no handle of a file in memory");
+    void *reserved, *pinned;
+    CHECK(vmem.address_reserve(&reserved, SIZE, 0, 0));
+    EXPECT(mmap(reserved, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == reserved, "the file at reserved addresses");
+    EXPECT(hsa_amd_memory_lock_to_pool(reserved, SIZE, &gpu, 1, m.host, 0, &pinned) != HSA_STATUS_SUCCESS, "no pinned memory there");
+    close(file);
+    CHECK(vmem.address_free(reserved, SIZE));
 
     unmap(alias);
     unmap(va);

@@ -5,8 +5,7 @@
  *   hostile_handles [--turns N] [--seed N] [--forge 1]
  *
  * Rank 0 exports; rank 1 opens. A handle carries a checksum, which whoever wants to do harm can compute: with --forge many of the handles have a right
- * one. The 32 bytes of a memory handle that are ROCr's own stay then as they are: ROCr believes them, 5.2.3 up to a crash. A forged memory handle may
- * still say more bytes than the block has and open ROCr's padding, so no suite forges yet.
+ * one, and differ anywhere, in the 32 bytes, too, that are ROCr's own and that ROCr believes. Of memory only the very handle opens that its owner made.
  */
 #include "world.h"
 
@@ -46,19 +45,20 @@ static int descriptors(void) {
 
 static unsigned long tried, opened;
 
-/* Opens memory. What opens must be the exported block: a handle of which only the parts that do not name the memory differ. */
+/* Opens memory: the one handle that was exported, whatever else may seem to name the block. */
 static void memory(const unsigned char *handle, int may_open, const char *what) {
     CUipcMemHandle copy;
     CUdeviceptr at = 0, base = 0;
     size_t size = 0;
     unsigned char byte[2] = {0, 0};
     memcpy(&copy, handle, sizeof copy);
+    may_open = may_open && !memcmp(&copy, &board->memory, sizeof copy);
     CUresult result = cuIpcOpenMemHandle(&at, copy, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
     tried++;
     if (result == CUDA_SUCCESS) {
         if (!may_open) DIE("%s: opens", what);
         OK(cuMemGetAddressRange(&base, &size, at));
-        if (base != at || size == 0 || size > BYTES) DIE("%s: opens %zu bytes", what, size);
+        if (base != at || size != BYTES) DIE("%s: opens %zu bytes", what, size);
         OK(cuMemcpyDtoH(byte, at, 1));
         OK(cuMemcpyDtoH(byte + 1, at + size - 1, 1));
         if (byte[0] != 0x41 || byte[1] != 0x41) DIE("%s: opens other memory (%#x, %#x)", what, byte[0], byte[1]);
@@ -87,8 +87,7 @@ static void event(const unsigned char *handle, int may_open, const char *what) {
 
 typedef void opener(const unsigned char *, int, const char *);
 
-/* `believed`: so many bytes at the start are changed only where the checksum says so. */
-static void attack(opener *open, const void *good, const void *stale, const void *other_kind, int believed) {
+static void attack(opener *open, const void *good, const void *stale, const void *other_kind) {
     unsigned char handle[64];
     memset(handle, 0, 64);
     open(handle, 0, "zeroes");
@@ -97,7 +96,6 @@ static void attack(opener *open, const void *good, const void *stale, const void
     open(stale, 0, "a handle of something that is gone");
     open(other_kind, 0, "a handle of the other kind");
     memcpy(handle, other_kind, 64);
-    memcpy(handle, good, believed);
     memcpy(handle + 56, (const unsigned char *)good + 56, 4);
     seal(handle);
     if (forge) open(handle, 1, "a handle of the other kind under this one's name");
@@ -105,7 +103,7 @@ static void attack(opener *open, const void *good, const void *stale, const void
         memcpy(handle, good, 64);
         handle[bit / 8] ^= 1 << bit % 8;
         open(handle, 0, "one bit turned");
-        if (!forge || bit / 8 < believed) continue;
+        if (!forge) continue;
         seal(handle);
         open(handle, 1, "one bit turned under a right checksum");
     }
@@ -113,7 +111,7 @@ static void attack(opener *open, const void *good, const void *stale, const void
         memset(handle, 0, 64);
         memcpy(handle, good, length);
         if (memcmp(handle, good, 64)) open(handle, 0, "cut short");
-        if (!forge || length >= 60 || length < believed) continue;
+        if (!forge || length >= 60) continue;
         memcpy(handle + 56, (const unsigned char *)good + 56, 4);
         seal(handle);
         open(handle, 1, "cut short under a right checksum");
@@ -125,14 +123,13 @@ static void attack(opener *open, const void *good, const void *stale, const void
         }
         open(handle, 0, "random bytes");
         if (!forge) continue;
-        memcpy(handle, good, believed);
         memcpy(handle + 56, (const unsigned char *)good + 56, 4);
         seal(handle);
         open(handle, 1, "random bytes under a right checksum");
         /* The right handle with some bytes of the wrong one, or of chance. */
         memcpy(handle, good, 64);
         for (uint64_t many = random64() % 4 + 1; many > 0; many--) {
-            uint64_t at = believed + random64() % (56 - believed);
+            uint64_t at = random64() % 56;
             handle[at] = turn % 2 ? (unsigned char)random64() : ((const unsigned char *)stale)[at];
         }
         seal(handle);
@@ -166,10 +163,11 @@ static void rank(void) {
         memory((unsigned char *)&board->memory, 1, "the right handle");
         event((unsigned char *)&board->event, 1, "the right handle");
         int before = descriptors();
-        attack(memory, &board->memory, &board->freed, &board->event, 32);
-        attack(event, &board->event, &board->destroyed, &board->memory, 0);
-        /* Another user's event: its memory is the exporter's alone. Memory of GPUs has no owner among users. */
+        attack(memory, &board->memory, &board->freed, &board->event);
+        attack(event, &board->event, &board->destroyed, &board->memory);
+        /* Another user's: the exporter has told its own user's processes only. */
         if (geteuid() == 0 && seteuid(65534) == 0) {
+            memory((unsigned char *)&board->memory, 0, "another user's memory");
             event((unsigned char *)&board->event, 0, "another user's event");
             if (seteuid(0)) DIE("not root again");
         }

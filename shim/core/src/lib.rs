@@ -17,5 +17,6 @@ pub mod lock;
 pub mod log;
 pub mod memory;
 pub mod module;
+pub mod shared_file;
 pub mod stream;
 pub mod thread_state;

@@ -169,7 +169,30 @@ pub fn cases() -> Vec<Scenario> {
         stress("--seconds 6 --cycles 3"),
         stress("--seconds 6 --cycles 3").over(Rocr::V523).gpus(1).small_bar(),
         Scenario::new("hostile_handles", ""),
+        Scenario::new("hostile_handles", "--forge 1 --seed 1"),
         Scenario::new("hostile_handles", "--turns 100").over(Rocr::V523).gpus(1),
+        Scenario::new("hostile_handles", "--turns 100 --forge 1 --seed 2")
+            .over(Rocr::V523)
+            .gpus(1),
+        Scenario::new("pool_sharing", "").says(&["pools shared"]),
+        Scenario::new("pool_sharing", "")
+            .gpus(1)
+            .small_bar()
+            .says(&["pools shared"]),
+        Scenario::new("pool_sharing", "")
+            .over(Rocr::V523)
+            .says(&["not supported"]),
+        Scenario::new("mapped_peers", "")
+            .with(&["LARGE_BAR=1"])
+            .says(&["mapped by 2 GPUs", "seen as dma-bufs"]),
+        Scenario::new("mapped_peers", "")
+            .gpus(8)
+            .gfx942()
+            .small_bar()
+            .says(&["mapped by 8 GPUs"]),
+        Scenario::new("mapped_peers", "")
+            .over(Rocr::V523)
+            .says(&["not supported"]),
         // Counters that cross the ends of signed and unsigned numbers.
         halo("--ranks 2 --iterations 60 --width 32 --start 0x7ffffff0"),
         halo("--ranks 2 --iterations 60 --width 32 --start 0xfffffff0"),

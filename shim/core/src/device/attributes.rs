@@ -160,7 +160,7 @@ attributes! {
     116 GPU_DIRECT_RDMA_SUPPORTED = Is(0), "NVIDIA's peer memory kernel interface does not exist here; ROCr's own does";
     117 GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS = Of(|device| i32::from(device.agent.hdp_flush.is_some())), "from the host, where ROCr shows the flush register of the GPU's host data path";
     118 GPU_DIRECT_RDMA_WRITES_ORDERING = Is(0), "none: writes of network cards may lie in the host data path until it is flushed";
-    119 MEMPOOL_SUPPORTED_HANDLE_TYPES = Is(0), "the calls are refused so far";
+    119 MEMPOOL_SUPPORTED_HANDLE_TYPES = Of(|_| virtual_memory()), "POSIX descriptors where memory without an address has them; no fabric";
     120 CLUSTER_LAUNCH = Is(0), "not of capability 8.0";
     121 DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = Is(0), "as 112";
     122 CAN_USE_64_BIT_STREAM_MEM_OPS = Is(1), "the _v2 calls";

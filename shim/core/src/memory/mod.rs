@@ -136,12 +136,20 @@ pub fn free(address: u64) -> Result<()> {
         entry.context.synchronize()?;
         return crate::graph::memory::free(address);
     }
-    let freeable =
-        |entry: &Entry| matches!(entry.kind, Kind::Device | Kind::Managed | Kind::Pool) && entry.base == address;
+    let freeable = |entry: &Entry| {
+        let kind = matches!(entry.kind, Kind::Device | Kind::Managed | Kind::Pool);
+        (kind || pool::share::is_imported(entry)) && entry.base == address
+    };
     let entry = lookup(address).filter(freeable).ok_or(Error::INVALID_VALUE)?;
     entry.context.synchronize()?;
     if entry.kind == Kind::Pool {
         return pool::free_unused(address);
+    }
+    if pool::share::is_imported(&entry) {
+        if pool::share::end_import(&entry)? {
+            release(&entry);
+        }
+        return Ok(());
     }
     let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
     release(&entry);
@@ -162,17 +170,26 @@ pub fn free_in_order(address: u64, stream: &Arc<Stream>) -> Result<()> {
         Some(entry) if entry.kind == Kind::Pool => pool::free(address, stream),
         // What is enqueued later knows no more of it; the block itself stays with the graph.
         Some(entry) if entry.kind == Kind::Graph => crate::graph::memory::free(address),
+        Some(entry) if pool::share::is_imported(&entry) => match pool::share::end_import(&entry)? {
+            true => release_in_order(entry, stream),
+            false => Ok(()),
+        },
         Some(entry) if matches!(entry.kind, Kind::Device | Kind::Managed) => {
             let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
-            stream.host_call(move |fault| {
-                // After a fault the device may still use it.
-                if fault.is_none() {
-                    release(&entry);
-                }
-            })
+            release_in_order(entry, stream)
         }
         _ => Err(Error::INVALID_VALUE),
     }
+}
+
+/// As [`release`], when `stream` has got there.
+fn release_in_order(entry: Entry, stream: &Stream) -> Result<()> {
+    stream.host_call(move |fault| {
+        // After a fault the device may still use it.
+        if fault.is_none() {
+            release(&entry);
+        }
+    })
 }
 
 /// Gives back what an entry that is out of the registry stood for.
@@ -192,6 +209,10 @@ fn release(entry: &Entry) {
             unsafe { hsa::memory::free(address) }
         }
         Kind::Registered => hsa::memory::unlock(address),
+        Kind::Imported if entry.more != 0 => {
+            pool::share::forget(entry);
+            Ok(())
+        }
         Kind::Imported => ipc::forget_imported(entry.base),
         // The module owns its block; pools and mappings end on their own ways.
         Kind::Variable | Kind::Pool | Kind::Mapping | Kind::HostMapping | Kind::Graph => Ok(()),

@@ -40,6 +40,7 @@ impl Value {
 pub fn accessible(entry: &Entry) -> bool {
     match entry.kind {
         Kind::Mapping | Kind::HostMapping | Kind::Pool => rights(entry) != 0,
+        Kind::Imported if pool::share::is_imported(entry) => rights(entry) != 0,
         _ if !entry.kind.is_device() => true,
         // Nothing to choose from: most ranks see one GPU.
         _ if crate::device::is_alone() => true,
@@ -58,6 +59,7 @@ fn rights(entry: &Entry) -> u32 {
         Kind::Pool if device != entry.context.device.ordinal => {
             pool::rights_of_memory(entry.more).map_or(0, |rights| rights.of(device))
         }
+        Kind::Imported if pool::share::is_imported(entry) => pool::share::rights_of_memory(entry.more, device),
         _ => 3,
     }
 }

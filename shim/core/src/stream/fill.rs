@@ -10,12 +10,12 @@
 
 use std::sync::Arc;
 
-use super::locate::{Place, locate};
+use super::locate::{Place, locate, usable};
 use super::spans::{Extent, Side, Span, spans};
 use super::staging::Chunk;
 use super::stream::Stream;
 use crate::abi::{CUDA_MEMSET_NODE_PARAMS, Error, Result};
-use crate::device::{Device, context, peer};
+use crate::device::{Device, context};
 use crate::graph::operation::Fill;
 use crate::graph::{Operation, capture};
 
@@ -72,9 +72,9 @@ pub fn fill(stream: &Stream, side: &Side, extent: &Extent, value: u32, element: 
     }
     let (device, shift) = match locate(side.start, reach)? {
         Place::Device(device) => {
-            // Recorded: filling another device's memory needs peer access, copying does not.
+            // Recorded: filling another device's memory needs access to it, copying does not.
             let context = context::of_streams(stream.owner()).ok_or(Error::CONTEXT_IS_DESTROYED)?;
-            if !peer::enabled(context, device) {
+            if !usable(side.start, context) {
                 return Err(Error::INVALID_VALUE);
             }
             (device, 0)

@@ -10,14 +10,10 @@
 //!        passed[k % 64] = k when record k has been passed; exporter's[k % 64] = k when the exporter has made it
 //! ```
 //!
-//! The exporter holds a lock on its file for as long as it lives, however it ends; so files of dead processes are known,
-//! and the next process that needs one removes them. Names are random: process ids repeat across containers.
+//! The file is a [`SharedFile`]: it is known to be orphaned when its maker has ended, however.
 
-use std::ffi::CString;
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::path::Path;
+use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -28,13 +24,14 @@ use super::stream::Stream;
 use crate::abi::{Error, Result};
 use crate::hsa::fault;
 use crate::memory::ipc::{checksum, identity, random};
+use crate::shared_file::SharedFile;
 use crate::{device, hsa};
 
 /// Bytes of a `cudaIpcEventHandle_t`.
 pub const HANDLE_SIZE: usize = 64;
 
-const FOLDER: &str = "/dev/shm";
-const PREFIX: &str = "regauge-event-";
+/// What the files hold.
+const KIND: &str = "event";
 const SLOTS: usize = 64;
 const SLOT: usize = 2048;
 const PAGE: usize = SLOTS * SLOT;
@@ -79,15 +76,14 @@ impl Handle {
 
     fn decode(bytes: &[u8; HANDLE_SIZE]) -> Option<Self> {
         let long = |at: usize| Some(u64::from_le_bytes(bytes[at..at + 8].try_into().ok()?));
-        let sum = checksum(&bytes[..60]);
         let handle = Self {
             page: bytes[..16].try_into().ok()?,
             generation: long(16)?,
             slot: long(24)? as u32,
             exporter: long(32)?,
         };
-        let good = bytes[56..60] == MAGIC && bytes[60..] == sum.to_le_bytes() && (handle.slot as usize) < SLOTS;
-        good.then_some(handle)
+        // Mark, checksum and zeroes included.
+        ((handle.slot as usize) < SLOTS && handle.encode() == *bytes).then_some(handle)
     }
 }
 
@@ -95,9 +91,8 @@ impl Handle {
 struct Page {
     id: [u8; 16],
     /// Open for the lock that says that its process lives.
-    file: File,
+    file: SharedFile,
     base: NonNull<u8>,
-    owned: bool,
     /// Where GPUs see it; `None` where they cannot, and the host stores in their place.
     device_base: OnceLock<Option<u64>>,
 }
@@ -107,57 +102,23 @@ unsafe impl Send for Page {}
 // SAFETY: as above.
 unsafe impl Sync for Page {}
 
-fn name(id: &[u8; 16]) -> String {
-    let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{FOLDER}/{PREFIX}{digits}")
-}
-
-fn open_file(path: &str, flags: i32) -> io::Result<File> {
-    let path = CString::new(path)?;
-    // SAFETY: a NUL-terminated path; the mode is only looked at with O_CREAT.
-    let fd = unsafe {
-        libc::open(
-            path.as_ptr(),
-            flags | libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW,
-            0o600,
-        )
-    };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: just opened, and nobody else's.
-    Ok(unsafe { File::from_raw_fd(fd) })
-}
-
-fn lock_file(file: &File, operation: i32) -> bool {
-    // SAFETY: an open descriptor.
-    unsafe { libc::flock(file.as_raw_fd(), operation | libc::LOCK_NB) == 0 }
-}
-
 impl Page {
     /// A new page of this process.
     fn create() -> io::Result<Self> {
-        remove_stale();
         let id = random();
-        let file = open_file(&name(&id), libc::O_CREAT | libc::O_EXCL)?;
-        // Nobody knows the name yet; a process that removes stale files and sees no lock in this moment takes it away.
-        if !lock_file(&file, libc::LOCK_SH) || !Path::new(&name(&id)).exists() {
-            return Err(io::Error::from(io::ErrorKind::Interrupted));
-        }
-        file.set_len(PAGE as u64)?;
-        Self::map(id, file, true)
+        Self::map(id, SharedFile::create(KIND, &id, PAGE as u64)?)
     }
 
     /// Another process's page. Fails when that process has ended.
     fn open(id: [u8; 16]) -> io::Result<Self> {
-        let file = open_file(&name(&id), 0)?;
-        if file.metadata()?.len() != PAGE as u64 {
+        let file = SharedFile::open(KIND, &id)?;
+        if file.file().metadata()?.len() != PAGE as u64 {
             return Err(io::Error::from(io::ErrorKind::InvalidData));
         }
-        Self::map(id, file, false)
+        Self::map(id, file)
     }
 
-    fn map(id: [u8; 16], file: File, owned: bool) -> io::Result<Self> {
+    fn map(id: [u8; 16], file: SharedFile) -> io::Result<Self> {
         // SAFETY: a fresh mapping of a file that is PAGE bytes long.
         let base = unsafe {
             libc::mmap(
@@ -165,7 +126,7 @@ impl Page {
                 PAGE,
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED,
-                file.as_raw_fd(),
+                file.file().as_raw_fd(),
                 0,
             )
         };
@@ -176,7 +137,6 @@ impl Page {
             id,
             file,
             base: NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
-            owned,
             device_base: OnceLock::new(),
         })
     }
@@ -189,15 +149,6 @@ impl Page {
     fn users(&self, slot: u32) -> &AtomicU32 {
         // SAFETY: as in `word`.
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(slot as usize * SLOT + 16).cast()) }
-    }
-
-    /// The exporter has ended, however: its lock is gone.
-    fn is_orphan(&self) -> bool {
-        let dead = !self.owned && lock_file(&self.file, libc::LOCK_EX);
-        if dead {
-            lock_file(&self.file, libc::LOCK_UN);
-        }
-        dead
     }
 
     /// Where GPUs see the page: pinned at the first use.
@@ -226,28 +177,6 @@ impl Drop for Page {
         }
         // SAFETY: the mapping is this page's own; events, and operations on their way, hold references to it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), PAGE) };
-        if self.owned {
-            let _ = std::fs::remove_file(name(&self.id));
-        }
-        let _ = &self.file;
-    }
-}
-
-/// Removes the pages of processes that have ended without doing so themselves.
-fn remove_stale() {
-    let Ok(entries) = std::fs::read_dir(FOLDER) else { return };
-    for entry in entries.flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            continue;
-        }
-        let path = entry.path();
-        let Some(text) = path.to_str() else { continue };
-        // Other users' files cannot be opened.
-        if let Ok(file) = open_file(text, 0)
-            && lock_file(&file, libc::LOCK_EX)
-        {
-            let _ = std::fs::remove_file(&path);
-        }
     }
 }
 
@@ -257,18 +186,6 @@ static OPENED: Mutex<Vec<Weak<Page>>> = Mutex::new(Vec::new());
 
 fn locked<T>(mutex: &'static Mutex<T>) -> MutexGuard<'static, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Removes this process's files, at its end. Processes that have them open keep them.
-extern "C" fn at_exit() {
-    if crate::attention::load() & crate::attention::FORKED != 0 {
-        return;
-    }
-    if let Ok(pages) = OWN.try_lock() {
-        for page in pages.iter() {
-            let _ = std::fs::remove_file(name(&page.id));
-        }
-    }
 }
 
 /// An event's place in a page. Counted in the page itself, so that it is not used anew while some process has it.
@@ -298,10 +215,6 @@ impl Slot {
             }
         });
         let page = Arc::new(page.ok_or(Error::MEMORY_ALLOCATION)?);
-        if own.is_empty() {
-            // SAFETY: a function of this library, which is never unloaded.
-            unsafe { libc::atexit(at_exit) };
-        }
         own.push(Arc::clone(&page));
         Self::take(&page).ok_or(Error::MEMORY_ALLOCATION)
     }
@@ -351,7 +264,7 @@ impl Slot {
         let known = opened
             .iter()
             .filter_map(Weak::upgrade)
-            .find(|page| page.id == handle.page);
+            .find(|page| page.id == handle.page && page.file.is_of_this_user());
         let page = match known {
             Some(page) => page,
             None => {
@@ -405,7 +318,7 @@ impl Slot {
     /// A record that will never be passed, because the process that made it has ended. Recorded: real CUDA leaves who waits for it
     /// waiting, and nothing else of the survivor is touched.
     pub(super) fn is_lost(&self, record: u64) -> bool {
-        let lost = self.exporters(record).load(Ordering::Acquire) == record && self.page.is_orphan();
+        let lost = self.exporters(record).load(Ordering::Acquire) == record && self.page.file.is_orphan();
         // Passed just before the end.
         lost && !self.is_passed(record)
     }
@@ -432,7 +345,7 @@ impl Slot {
     /// As [`Stream::write_memory`].
     pub fn record(self: &Arc<Self>, stream: &Stream) -> Result<u64> {
         let record = self.page.word(self.index, 8).fetch_add(1, Ordering::AcqRel) + 1;
-        if self.page.owned {
+        if self.page.file.is_own() {
             self.exporters(record).store(record, Ordering::Release);
         }
         let enqueue = || {
@@ -533,17 +446,5 @@ mod tests {
         assert_eq!(again.len(), SLOTS - 1);
         assert!(again.iter().all(|slot| slot.index != 5 && slot.generation == 2));
         page.users(5).store(0, Ordering::Release);
-    }
-
-    #[test]
-    fn a_dead_process_leaves_no_page_behind() {
-        let Ok(page) = Page::create() else { return };
-        let path = name(&page.id);
-        remove_stale();
-        assert!(Path::new(&path).exists(), "a living process keeps its page");
-        // What the kernel does when a process ends.
-        lock_file(&page.file, libc::LOCK_UN);
-        remove_stale();
-        assert!(!Path::new(&path).exists());
     }
 }

@@ -4,9 +4,9 @@ use core::sync::atomic::Ordering;
 
 use super::spans::{Extent, Side, Span};
 use crate::abi::{Error, Result};
-use crate::device::{Device, peer};
+use crate::device::{Context, Device, peer};
 use crate::memory::rights::Rights;
-use crate::memory::{self, Entry, Kind, array};
+use crate::memory::{self, Entry, Kind, array, pool};
 
 /// What a range of addresses is to a copy.
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +111,19 @@ fn mapped(first: &Entry, start: u64, len: u64) -> Result<&'static Device> {
     crate::device::get(other)
 }
 
+/// Whether kernels of `context` may use the device memory at `start`: by peer access, or by rights of that memory alone.
+pub fn usable(start: u64, context: &Context) -> bool {
+    let device = context.device;
+    memory::lookup(start).is_some_and(|entry| match entry.kind {
+        Kind::Mapping | Kind::HostMapping => Rights(entry.more).of(device.ordinal) != 0,
+        Kind::Pool => pool::rights_of_memory(entry.more).is_some_and(|rights| rights.of(device.ordinal) != 0),
+        Kind::Imported if pool::share::is_imported(&entry) => {
+            pool::share::rights_of_memory(entry.more, device.ordinal) != 0
+        }
+        _ => peer::enabled(context, entry.context.device),
+    })
+}
+
 /// Whether one of the two GPUs may access both sides of the copies: ROCr lets the source's do the work, and it needs access to
 /// the destination's blocks.
 pub fn reachable(spans: &[Span], dst: &Device, src: &Device) -> bool {
@@ -120,7 +133,7 @@ pub fn reachable(spans: &[Span], dst: &Device, src: &Device) -> bool {
         // Memory of another process was attached for its opener only.
         Kind::Imported => false,
         Kind::Mapping | Kind::HostMapping => Rights(entry.more).of(src.ordinal) == 3,
-        Kind::Pool => memory::pool::rights_of_memory(entry.more).is_some_and(|rights| rights.of(src.ordinal) == 3),
+        Kind::Pool => pool::rights_of_memory(entry.more).is_some_and(|rights| rights.of(src.ordinal) == 3),
         _ => granted,
     })
 }

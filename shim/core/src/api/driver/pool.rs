@@ -1,18 +1,20 @@
 //! Stream Ordered Memory Allocator: `cuMemAllocAsync`, `cuMemFreeAsync`, `cuMemPool*`, a device's pools.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_ulonglong, c_void};
+use std::os::fd::IntoRawFd as _;
 use std::sync::Arc;
 
 use super::stream::resolve;
 use crate::abi::{
     CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationHandleType, CUmemAllocationType,
-    CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemoryPool, CUstream, Error, Result, conv,
+    CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool,
+    CUstream, Error, Result, conv,
 };
 use crate::device::{self, Device, context};
 use crate::graph::memory::Allocation;
 use crate::graph::{Operation, capture};
-use crate::memory::pool::{self, Pool, PoolValue, Properties};
-use crate::memory::rights;
+use crate::memory::pool::{self, Pool, PoolValue, Properties, share};
+use crate::memory::{rights, vmm};
 use crate::stream::{self, DefaultStream};
 use crate::{driver, memory, streamed};
 
@@ -50,6 +52,10 @@ pub(in crate::api) fn create_pool(to: *mut CUmemoryPool, properties: *const CUme
         || properties.reserved.iter().any(|&byte| byte != 0)
     {
         return Err(Error::INVALID_VALUE);
+    }
+    // As attribute 119 says.
+    if properties.handleTypes.0 & CUmemAllocationHandleType::POSIX_FILE_DESCRIPTOR.0 != 0 {
+        vmm::check_supported()?;
     }
     let device = device_at(properties.location).map_err(|error| match error {
         Error::INVALID_DEVICE => Error::INVALID_VALUE,
@@ -97,7 +103,7 @@ pub(in crate::api) unsafe fn set_pool_access(
     descriptions: *const CUmemAccessDesc,
     count: usize,
 ) -> Result<()> {
-    let pool = find(pool)?;
+    device::initialized()?;
     // SAFETY: the caller's promise.
     let descriptions = unsafe { conv::slice(descriptions, count)? };
     let checked: Result<Vec<_>> = descriptions
@@ -107,9 +113,10 @@ pub(in crate::api) unsafe fn set_pool_access(
             Ok((device, rights::checked(description.flags, device.ordinal)?))
         })
         .collect();
-    checked?
-        .into_iter()
-        .try_for_each(|(device, flags)| pool.set_access(device, flags))
+    checked?.into_iter().try_for_each(|(device, flags)| {
+        let imported = share::set_access(pool.addr() as u64, device, flags);
+        imported.unwrap_or_else(|| find(pool)?.set_access(device, flags))
+    })
 }
 
 /// What a device may do with a pool's memory.
@@ -118,9 +125,79 @@ pub(in crate::api) fn get_pool_access(
     pool: CUmemoryPool,
     location: *const CUmemLocation,
 ) -> Result<()> {
-    let pool = find(pool)?;
+    device::initialized()?;
     let device = device_at(conv::read(location)?)?;
-    conv::write(flags, CUmemAccess_flags(pool.rights().of(device.ordinal).cast_signed()))
+    let rights = match share::access(pool.addr() as u64, device) {
+        Some(rights) => rights,
+        None => find(pool)?.rights().of(device.ordinal),
+    };
+    conv::write(flags, CUmemAccess_flags(rights.cast_signed()))
+}
+
+/// Ends a pool's handle, an imported one's too.
+pub(in crate::api) fn destroy_pool(pool: CUmemoryPool) -> Result<()> {
+    device::initialized()?;
+    let handle = pool.addr() as u64;
+    share::destroy(handle).unwrap_or_else(|| pool::destroy(handle))
+}
+
+/// Pools travel by descriptor, which ROCr's VMM stands for (attribute 119). There is no fabric.
+fn check_shareable(kind: CUmemAllocationHandleType, flags: u64) -> Result<()> {
+    if flags != 0 || kind != CUmemAllocationHandleType::POSIX_FILE_DESCRIPTOR {
+        return Err(Error::INVALID_VALUE);
+    }
+    vmm::check_supported()
+}
+
+/// Writes a new descriptor of a pool.
+pub(in crate::api) fn export_pool(
+    to: *mut c_void,
+    pool: CUmemoryPool,
+    kind: CUmemAllocationHandleType,
+    flags: u64,
+) -> Result<()> {
+    let pool = find(pool)?;
+    check_shareable(kind, flags)?;
+    if to.is_null() {
+        return Err(Error::INVALID_VALUE);
+    }
+    conv::write(to.cast::<c_int>(), share::export(&pool)?.into_raw_fd())
+}
+
+/// Takes in another process's pool. The descriptor is the pointer's value, and stays the caller's.
+pub(in crate::api) fn import_pool(
+    to: *mut CUmemoryPool,
+    shareable: *mut c_void,
+    kind: CUmemAllocationHandleType,
+    flags: u64,
+) -> Result<()> {
+    device::initialized()?;
+    check_shareable(kind, flags)?;
+    if to.is_null() {
+        return Err(Error::INVALID_VALUE);
+    }
+    let handle = share::import(c_int::try_from(shareable.addr()).unwrap_or(-1))?;
+    conv::write(to, core::ptr::without_provenance_mut(handle as usize))
+}
+
+/// Writes what another process needs to import an allocation.
+pub(in crate::api) fn export_pool_pointer(to: *mut CUmemPoolPtrExportData, address: u64) -> Result<()> {
+    device::initialized()?;
+    if to.is_null() {
+        return Err(Error::INVALID_VALUE);
+    }
+    conv::write(
+        to,
+        CUmemPoolPtrExportData {
+            reserved: share::export_pointer(address)?,
+        },
+    )
+}
+
+/// Maps an allocation of an imported pool.
+pub(in crate::api) fn import_pool_pointer(pool: CUmemoryPool, data: *const CUmemPoolPtrExportData) -> Result<u64> {
+    device::initialized()?;
+    share::import_pointer(pool.addr() as u64, &conv::read(data)?.reserved)
 }
 
 /// Allocates from a pool, or from the current one of the stream's device.
@@ -179,8 +256,34 @@ driver! {
 
     /// CUDA Driver API, Stream Ordered Memory Allocator: `cuMemPoolDestroy`.
     fn cuMemPoolDestroy(pool: CUmemoryPool) {
-        device::initialized()?;
-        pool::destroy(pool.addr() as u64)
+        destroy_pool(pool)
+    }
+
+    /// CUDA Driver API, Stream Ordered Memory Allocator: `cuMemPoolExportToShareableHandle`: a new descriptor, closed on exec.
+    fn cuMemPoolExportToShareableHandle(
+        shareable: *mut c_void, pool: CUmemoryPool, kind: CUmemAllocationHandleType, flags: c_ulonglong,
+    ) {
+        export_pool(shareable, pool, kind, flags)
+    }
+
+    /// CUDA Driver API, Stream Ordered Memory Allocator: `cuMemPoolImportFromShareableHandle`. Nothing can be allocated from it.
+    fn cuMemPoolImportFromShareableHandle(
+        pool: *mut CUmemoryPool, shareable: *mut c_void, kind: CUmemAllocationHandleType, flags: c_ulonglong,
+    ) {
+        import_pool(pool, shareable, kind, flags)
+    }
+
+    /// CUDA Driver API, Stream Ordered Memory Allocator: `cuMemPoolExportPointer`, for the first byte of an allocation.
+    fn cuMemPoolExportPointer(data: *mut CUmemPoolPtrExportData, address: CUdeviceptr) {
+        export_pool_pointer(data, address)
+    }
+
+    /// CUDA Driver API, Stream Ordered Memory Allocator: `cuMemPoolImportPointer`. The memory is freed as any other.
+    fn cuMemPoolImportPointer(address: *mut CUdeviceptr, pool: CUmemoryPool, data: *mut CUmemPoolPtrExportData) {
+        if address.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        conv::write(address, import_pool_pointer(pool, data)?)
     }
 
     /// CUDA Driver API, Stream Ordered Memory Allocator: `cuMemPoolTrimTo`.

@@ -1,15 +1,15 @@
 //! Stream Ordered Memory Allocator: `cudaMallocAsync`, `cudaFreeAsync`, `cudaMemPool*`, a device's pools.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{c_int, c_uint, c_void};
 
 use super::hooked;
 use crate::abi::{
-    CUmemAccess_flags, CUmemPool_attribute, Error, Result, conv, cudaMemAccessDesc, cudaMemAccessFlags,
-    cudaMemLocation, cudaMemPool_t, cudaMemPoolAttr, cudaMemPoolProps, cudaStream_t,
+    CUmemAccess_flags, CUmemAllocationHandleType, CUmemPool_attribute, Error, Result, conv, cudaMemAccessDesc,
+    cudaMemAccessFlags, cudaMemAllocationHandleType, cudaMemLocation, cudaMemPool_t, cudaMemPoolAttr, cudaMemPoolProps,
+    cudaMemPoolPtrExportData, cudaStream_t,
 };
 use crate::api::driver;
 use crate::device::{self, context};
-use crate::memory::pool;
 use crate::stream::DefaultStream;
 use crate::{runtime, streamed};
 
@@ -68,7 +68,40 @@ runtime! {
     /// CUDA Runtime API, Stream Ordered Memory Allocator: `cudaMemPoolDestroy`.
     fn cudaMemPoolDestroy(pool: cudaMemPool_t) {
         device::init()?;
-        pool::destroy(pool.addr() as u64)
+        driver::destroy_pool(pool)
+    }
+
+    /// CUDA Runtime API, Stream Ordered Memory Allocator: `cudaMemPoolExportToShareableHandle`: a new descriptor, closed on exec.
+    fn cudaMemPoolExportToShareableHandle(
+        shareable: *mut c_void, pool: cudaMemPool_t, kind: cudaMemAllocationHandleType, flags: c_uint,
+    ) {
+        device::init()?;
+        driver::export_pool(shareable, pool, CUmemAllocationHandleType(kind.0), flags.into())
+    }
+
+    /// CUDA Runtime API, Stream Ordered Memory Allocator: `cudaMemPoolImportFromShareableHandle`. Nothing can be allocated from it.
+    fn cudaMemPoolImportFromShareableHandle(
+        pool: *mut cudaMemPool_t, shareable: *mut c_void, kind: cudaMemAllocationHandleType, flags: c_uint,
+    ) {
+        device::init()?;
+        driver::import_pool(pool, shareable, CUmemAllocationHandleType(kind.0), flags.into())
+    }
+
+    /// CUDA Runtime API, Stream Ordered Memory Allocator: `cudaMemPoolExportPointer`, for the first byte of an allocation.
+    fn cudaMemPoolExportPointer(data: *mut cudaMemPoolPtrExportData, address: *mut c_void) {
+        device::init()?;
+        // The two structures have the same layout, which `abi::layout` asserts.
+        driver::export_pool_pointer(data.cast(), address.addr() as u64)
+    }
+
+    /// CUDA Runtime API, Stream Ordered Memory Allocator: `cudaMemPoolImportPointer`. The memory is freed as any other.
+    fn cudaMemPoolImportPointer(address: *mut *mut c_void, pool: cudaMemPool_t, data: *mut cudaMemPoolPtrExportData) {
+        context::runtime_current()?;
+        if address.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let imported = driver::import_pool_pointer(pool, data.cast())?;
+        conv::write(address, core::ptr::with_exposed_provenance_mut(imported as usize))
     }
 
     /// CUDA Runtime API, Stream Ordered Memory Allocator: `cudaMemPoolTrimTo`.

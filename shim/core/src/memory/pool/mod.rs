@@ -15,6 +15,7 @@
 mod arena;
 mod cache;
 mod segment;
+pub mod share;
 mod table;
 
 use std::cell::RefCell;
@@ -220,6 +221,13 @@ impl Pool {
     pub fn mapping(&self, address: u64) -> Option<(u64, u64)> {
         let arena = locked(&self.arena);
         arena.segment(address).map(|segment| (segment.base(), segment.size()))
+    }
+
+    /// Publishes the segment that holds an address, for other processes: the slot of its handle, and the address's offset in it.
+    fn publish_segment(&self, address: u64) -> Result<(u64, u64)> {
+        let arena = locked(&self.arena);
+        let segment = arena.segment(address).ok_or(Error::INVALID_VALUE)?;
+        Ok((segment.publish()?, address - segment.base()))
     }
 
     /// `cuMemPoolTrimTo`: gives memory back that nobody uses, while at least `keep` bytes stay.

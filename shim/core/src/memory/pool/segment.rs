@@ -1,12 +1,14 @@
 //! A block of a pool's memory, in units of 32 MiB.
 
 use core::ptr::NonNull;
+use std::sync::OnceLock;
 
 use super::arena;
 use crate::abi::{Error, Result};
 use crate::device::Device;
 use crate::hsa::{self, Agent};
 use crate::memory::host_access;
+use crate::memory::ipc::{self, Published};
 use crate::memory::rights::Rights;
 
 /// Segments are multiples of this (recorded).
@@ -17,6 +19,8 @@ pub(super) struct Segment {
     base: u64,
     size: u64,
     device: &'static Device,
+    /// Its handle, once other processes may import parts of it.
+    published: OnceLock<Published>,
 }
 
 impl Segment {
@@ -33,6 +37,7 @@ impl Segment {
             base: address.as_ptr().expose_provenance() as u64,
             size,
             device,
+            published: OnceLock::new(),
         };
         let agents = users(device, rights);
         if agents.len() > 1
@@ -69,6 +74,17 @@ impl Segment {
         hsa::memory::add_access(&users(self.device, rights), address).map_err(Into::into)
     }
 
+    /// Lets other processes of this user import the block; gives the slot of its handle, the same each time. The pool's lock is held.
+    ///
+    /// # Errors
+    /// As publishing any block.
+    pub fn publish(&self) -> Result<u64> {
+        if self.published.get().is_none() {
+            let _ = self.published.set(ipc::publish(self.base, self.size)?);
+        }
+        self.published.get().map(Published::slot).ok_or(Error::UNKNOWN)
+    }
+
     fn address(&self) -> Option<NonNull<u8>> {
         arena::pointer(self.base)
     }
@@ -76,6 +92,7 @@ impl Segment {
     /// Gives the block back to ROCr, which may run other libraries' callbacks: no lock may be held. Nothing uses it any more.
     pub fn end(self) {
         let Some(address) = self.address() else { return };
+        drop(self.published);
         host_access::leave(self.base);
         self.device.count_freed(self.size as usize);
         // SAFETY: the segment was the pool's alone, and has no users left.
@@ -94,6 +111,7 @@ impl Segment {
             base,
             size,
             device: crate::device::Context::for_tests().device,
+            published: OnceLock::new(),
         }
     }
 }

@@ -91,7 +91,7 @@ pub struct Description {
     pub context: &'static Context,
     /// Flags of `cudaHostAlloc` and `cudaHostRegister`, as read back; of imported memory [`HIDDEN_OWNER`].
     pub flags: u32,
-    /// What else the kind needs: a pool's handle, or a mapping's rights (`vmm::Rights`).
+    /// What else the kind needs: a pool's handle (of imported memory, 0 if it is not of a pool), or a mapping's rights (`vmm::Rights`).
     pub more: u64,
 }
 

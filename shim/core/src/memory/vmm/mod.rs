@@ -328,7 +328,10 @@ pub fn set_access(address: u64, size: u64, wanted: &[(&'static Device, u32)]) ->
             .copied()
             .partition(|(device, _)| Some(device.ordinal) == owner);
         for (device, flags) in peers.into_iter().chain(own) {
-            vmem::set_access(base, mapping.size as usize, device.agent, flags)?;
+            // Taken from a peer, access goes from the owner, too (ROCr 6.1.2): then only what the API says changes, as with peer access.
+            if flags != 0 || Some(device.ordinal) == owner {
+                vmem::set_access(base, mapping.size as usize, device.agent, flags)?;
+            }
             rights = rights.with(device.ordinal, flags);
         }
         mapping.entry.more = rights.0;
