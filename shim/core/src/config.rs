@@ -1,4 +1,4 @@
-//! Environment variables: one table, from which code reads and documentation is printed.
+//! Environment variables: one table, from which code reads and `docs/environment.md` is written.
 //!
 //! A variable is read once, at its first use. A malformed value is reported and the default taken: an MPI job of
 //! ten thousand ranks must not die of a typing error, and must not hide it either. The variables of the worker and of the kernel
@@ -13,18 +13,15 @@ pub struct Variable<T: 'static> {
     pub name: &'static str,
     /// The default, as it would be written.
     pub default: &'static str,
-    /// What it does, in one sentence.
-    pub doc: &'static str,
     parse: fn(&str) -> Option<T>,
     value: OnceLock<T>,
 }
 
 impl<T> Variable<T> {
-    const fn new(name: &'static str, default: &'static str, doc: &'static str, parse: fn(&str) -> Option<T>) -> Self {
+    const fn new(name: &'static str, default: &'static str, parse: fn(&str) -> Option<T>) -> Self {
         Self {
             name,
             default,
-            doc,
             parse,
             value: OnceLock::new(),
         }
@@ -52,26 +49,16 @@ impl<T> Variable<T> {
     }
 }
 
-/// A variable's documentation.
-pub struct Doc {
-    /// Its name.
-    pub name: &'static str,
-    /// The default, as it would be written.
-    pub default: &'static str,
-    /// What it does, in one sentence.
-    pub doc: &'static str,
-}
-
-/// Defines the variables and the list of their documentation: `static: type = "NAME", "default", parser;` below the doc.
+/// Defines the variables: `static: type = "NAME", "default", parser;` below the doc, which is one sentence.
 macro_rules! variables {
     ($(#[doc = $doc:literal] $ident:ident: $ty:ty = $name:literal, $default:literal, $parse:expr;)*) => {
         $(
             #[doc = $doc]
-            pub static $ident: Variable<$ty> = Variable::new($name, $default, $doc, $parse);
+            pub static $ident: Variable<$ty> = Variable::new($name, $default, $parse);
         )*
 
-        /// Documentation of every variable.
-        pub static ALL: &[Doc] = &[$(Doc { name: $name, default: $default, doc: $doc }),*];
+        #[cfg(test)]
+        const NAMES: &[&str] = &[$($name),*];
 
         #[cfg(test)]
         #[test]
@@ -176,10 +163,10 @@ mod tests {
 
     #[test]
     fn names_are_ours_and_unique() {
-        let mut names: Vec<_> = ALL.iter().map(|doc| doc.name).collect();
+        let mut names = NAMES.to_vec();
         assert!(names.iter().all(|name| name.starts_with("REGAUGE_")));
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), ALL.len());
+        assert_eq!(names.len(), NAMES.len());
     }
 }

@@ -40,6 +40,7 @@ fn pages() -> Result<Vec<(PathBuf, String)>> {
     Ok(vec![
         (docs.join("api-status.md"), api_status()),
         (docs.join("environment.md"), environment()?),
+        (docs.join("device-attributes.md"), device_attributes()?),
     ])
 }
 
@@ -163,6 +164,45 @@ fn environment() -> Result<String> {
     Ok(text)
 }
 
+/// The table of device attributes, read as text like [`TABLES`].
+const ATTRIBUTES: &str = "shim/core/src/device/attributes.rs";
+
+fn device_attributes() -> Result<String> {
+    let source =
+        fs::read_to_string(bench::root().join(ATTRIBUTES)).map_err(|error| format!("{ATTRIBUTES}: {error}"))?;
+    let mut text = String::from(
+        "# Device attributes\n\n\
+         Written by `cargo xtask docs` from the table of the library; do not edit. What `cuDeviceGetAttribute` and `cudaDeviceGetAttribute` answer,\n\
+         and why. *measured*: asked of the device or of ROCr; `cudaDeviceProp` has the same values.\n\n\
+         | id | `CU_DEVICE_ATTRIBUTE_` | value | reason |\n|---:|---|---:|---|\n",
+    );
+    for (id, name, value, reason) in attribute_rows(&source)? {
+        let _ = writeln!(text, "| {id} | `{name}` | {value} | {reason} |");
+    }
+    Ok(text)
+}
+
+/// Id, name, value and reason of each line `1 NAME = Is(1024), "reason";` of the macro call that holds the table.
+fn attribute_rows(source: &str) -> std::result::Result<Vec<(u32, &str, &str, &str)>, String> {
+    let table = source
+        .split_once("\nattributes! {\n")
+        .and_then(|(_, rest)| rest.split_once("\n}"))
+        .ok_or("no table of attributes")?
+        .0;
+    let rows = table.lines().map(|line| {
+        let row = || {
+            let (id, rest) = line.trim().split_once(' ')?;
+            let (name, rest) = rest.split_once(" = ")?;
+            let (value, reason) = rest.strip_suffix("\";")?.rsplit_once(", \"")?;
+            let constant = value.strip_prefix("Is(").and_then(|value| value.strip_suffix(')'));
+            let value = constant.unwrap_or("*measured*");
+            Some((id.parse().ok()?, name, value, reason))
+        };
+        row().ok_or_else(|| format!("not a row of attributes: {line}"))
+    });
+    rows.collect()
+}
+
 /// The variables of a table in Rust's source, which is in one of two forms:
 ///
 /// ```text
@@ -259,6 +299,17 @@ mod tests {
     fn a_table_in_another_form_is_an_error() {
         assert!(table_in("V { name: \"VGPU_A\", doc: \"x\" }").is_err());
         assert!(table_in("").is_err());
+    }
+
+    #[test]
+    fn attributes_are_read_from_their_table() {
+        let source = "macro_rules! x {}\n\nattributes! {\n    1 A = Is(2), \"b, c\";\n    2 D = Of(|device| f(device, 1)), \"e\";\n}\n";
+        assert_eq!(
+            attribute_rows(source).unwrap(),
+            [(1, "A", "2", "b, c"), (2, "D", "*measured*", "e")]
+        );
+        assert!(attribute_rows("attributes! {\n    1 A\n}\n").is_err());
+        assert!(device_attributes().unwrap().contains("| 10 | `WARP_SIZE` | 32 |"));
     }
 
     #[test]

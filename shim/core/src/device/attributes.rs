@@ -1,4 +1,4 @@
-//! Device attributes: one table of id, name, value and reason.
+//! Device attributes: one table of id, name, value and reason, from which `docs/device-attributes.md` is written.
 
 use super::Device;
 use crate::abi::{Error, Result};
@@ -13,20 +13,14 @@ enum Value {
 }
 use Value::{Is, Of};
 
-/// One attribute.
-struct Attribute {
-    id: i32,
-    /// The manual's name without `CU_DEVICE_ATTRIBUTE_`.
-    name: &'static str,
-    value: Value,
-    /// Why the value is what it is.
-    reason: &'static str,
-}
-
 macro_rules! attributes {
     ($($id:literal $name:ident = $value:expr, $reason:literal;)*) => {
-        /// Every attribute of CUDA 12.9 and 13.0, in order of id.
-        const ATTRIBUTES: &[Attribute] = &[$(Attribute { id: $id, name: stringify!($name), value: $value, reason: $reason },)*];
+        /// Every attribute of CUDA 12.9 and 13.0, in order of id, of which the first is 1.
+        const ATTRIBUTES: &[Value] = &[$($value),*];
+
+        /// Id, the manual's name without `CU_DEVICE_ATTRIBUTE_`, and why the value is what it is.
+        #[cfg(test)]
+        const ROWS: &[(i32, &str, &str)] = &[$(($id, stringify!($name), $reason)),*];
     };
 }
 
@@ -207,23 +201,12 @@ fn khz(mhz: u32) -> i32 {
 pub fn get(device: &Device, id: i32) -> Result<i32> {
     // Ids have no gaps, which a test checks.
     let index = id.checked_sub(1).and_then(|index| usize::try_from(index).ok());
-    let attribute = index
+    let value = index
         .and_then(|index| ATTRIBUTES.get(index))
         .ok_or(Error::INVALID_VALUE)?;
-    Ok(match attribute.value {
-        Is(value) => value,
+    Ok(match value {
+        Is(value) => *value,
         Of(value) => value(device),
-    })
-}
-
-/// Id, name, value and reason of every attribute, for documentation and diagnosis.
-pub fn describe(device: &Device) -> impl Iterator<Item = (i32, &'static str, i32, &'static str)> {
-    ATTRIBUTES.iter().map(|attribute| {
-        let value = match attribute.value {
-            Is(value) => value,
-            Of(value) => value(device),
-        };
-        (attribute.id, attribute.name, value, attribute.reason)
     })
 }
 
@@ -236,9 +219,9 @@ mod tests {
 
     #[test]
     fn every_attribute_of_cuda_13_0_has_its_row() {
-        for (attribute, id) in ATTRIBUTES.iter().zip(1..) {
-            assert_eq!(attribute.id, id, "{}", attribute.name);
-            assert!(!attribute.reason.is_empty(), "{}", attribute.name);
+        for (&(id, name, reason), expected) in ROWS.iter().zip(1..) {
+            assert_eq!(id, expected, "{name}");
+            assert!(!reason.is_empty(), "{name}");
         }
         assert_eq!(ATTRIBUTES.len() as i32 + 1, MAX);
     }

@@ -122,11 +122,6 @@ impl Context {
         self.life.load(Ordering::Acquire) == Life::Active as u8
     }
 
-    /// Counts activations: objects of an earlier epoch are gone.
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
-    }
-
     /// The streams of the current activation; [`Error::CONTEXT_IS_DESTROYED`] when it is not active.
     pub fn streams(&self) -> Result<&'static ContextStreams> {
         // SAFETY: NULL, or a leaked object.

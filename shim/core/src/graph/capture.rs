@@ -157,11 +157,6 @@ impl Sequence {
         Ok(())
     }
 
-    /// The graph that grows.
-    pub fn graph(&self) -> &Arc<Graph> {
-        &self.graph
-    }
-
     /// Every stream's work is before the end of the stream that began.
     fn is_joined(&self) -> bool {
         let mut before = self.after(self.origin);

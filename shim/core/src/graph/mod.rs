@@ -24,7 +24,7 @@ pub mod user_object;
 
 use std::sync::Arc;
 
-pub use exec::{Exec, Flags, Update};
+pub use exec::{Exec, Flags};
 pub use graph::{Edge, Graph};
 pub use node::Node;
 pub use operation::Operation;

@@ -13,8 +13,8 @@ mod shape;
 
 use std::sync::Arc;
 
-pub use format::{Format, Numeric};
-pub use shape::{Dimensions, SURFACE, Shape};
+pub use format::Format;
+pub use shape::Shape;
 
 use super::unlisted::Unlisted;
 use crate::abi::{CUdevice_attribute, Error, Result};
@@ -201,37 +201,17 @@ impl Mipmapped {
         let array = self.levels.get(level as usize).ok_or(Error::INVALID_VALUE)?;
         Ok(array.handle)
     }
-
-    /// All levels, the largest first.
-    pub fn levels(&self) -> &[Arc<Array>] {
-        &self.levels
-    }
 }
 
 impl Array {
-    /// Its handle.
-    pub fn handle(&self) -> u64 {
-        self.handle
-    }
-
     /// The context that owns it.
     pub fn context(&self) -> &'static Context {
         self.memory.context()
     }
 
-    /// Device address of the first element.
-    pub fn base(&self) -> u64 {
-        self.base
-    }
-
     /// Bytes of a row.
     pub fn row_bytes(&self) -> u64 {
         self.shape.width * self.format.element_size()
-    }
-
-    /// Bytes in all.
-    pub fn size(&self) -> u64 {
-        self.row_bytes() * self.shape.rows() * self.shape.slices()
     }
 
     /// The side of a copy of a box that begins `x` bytes, `y` rows and `z` slices from the first element.

@@ -360,8 +360,6 @@ pub struct About {
     pub reservation: (u64, u64),
     /// `requestedHandleTypes` of the memory.
     pub handle_types: u64,
-    /// Whether it was made for network cards.
-    pub rdma: bool,
     /// Identifies the memory, however often it is mapped.
     pub memory: u64,
 }
@@ -376,7 +374,6 @@ pub fn about(address: u64) -> Option<About> {
     Some(About {
         reservation: (reservation.base(), reservation.size()),
         handle_types: allocation.properties.handle_types.0.cast_unsigned().into(),
-        rdma: allocation.properties.flags.gpuDirectRDMACapable != 0,
         memory: mapping.memory,
     })
 }
