@@ -181,6 +181,20 @@ static void host_memory(void) {
         EXPECT(ask((CUdeviceptr)begin - 1).type == HSA_EXT_POINTER_TYPE_UNKNOWN);
         EXPECT(ask((CUdeviceptr)begin + 9000).type == HSA_EXT_POINTER_TYPE_UNKNOWN);
         EXPECT(ask((CUdeviceptr)begin + 8999).type == HSA_EXT_POINTER_TYPE_LOCKED);
+        /* Every GPU may use it, whether ROCr or we say so. */
+        hsa_agent_t *agents = NULL;
+        uint32_t count = 0;
+        hsa_amd_pointer_info_t listed = {.size = sizeof listed};
+        int devices = 0;
+        MUST(CU(cuDeviceGetCount)(&devices));
+        MUST(HSA(hsa_amd_pointer_info)(begin, &listed, malloc, &count, &agents));
+        EXPECT(count == (uint32_t)devices);
+        for (uint32_t i = 0; i < count; i++) {
+            hsa_device_type_t type = 99;
+            MUST(HSA(hsa_agent_get_info)(agents[i], HSA_AGENT_INFO_DEVICE, &type));
+            EXPECT(type == HSA_DEVICE_TYPE_GPU);
+        }
+        free(agents);
     }
     MUST(CU(cuMemHostUnregister)(begin));
     EXPECT(ask((CUdeviceptr)begin).type == HSA_EXT_POINTER_TYPE_UNKNOWN);

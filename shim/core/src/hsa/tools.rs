@@ -213,7 +213,7 @@ unsafe extern "C" fn pointer_info(
         info.user_data = core::ptr::null_mut();
     }
     if let (Some(allocate), false, false) = (allocate, count.is_null(), accessible.is_null())
-        && !answer.locked
+        && !known
     {
         // SAFETY: the client's allocator and places for the list.
         unsafe {

@@ -41,11 +41,15 @@ fn answer(address: u64) -> Option<Answer> {
     };
     let device = entry.context.device;
     let devices = device::all().unwrap_or_default();
-    let users: Vec<&'static Agent> = Rights(entry.more)
-        .users()
-        .filter_map(|ordinal| devices.get(ordinal as usize))
-        .map(|device| device.agent)
-        .collect();
+    let users: Vec<&'static Agent> = if locked {
+        devices.iter().map(|device| device.agent).collect()
+    } else {
+        Rights(entry.more)
+            .users()
+            .filter_map(|ordinal| devices.get(ordinal as usize))
+            .map(|device| device.agent)
+            .collect()
+    };
     Some(Answer {
         locked,
         agent_base: entry.device_base,
