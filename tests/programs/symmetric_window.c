@@ -5,7 +5,9 @@
    Windows are taken down in every order that the calls allow, another in each cycle and rank. Free memory and open descriptors
    are the same after every cycle from the second on. One window is left open at exit.
 
-   usage: symmetric_window [--ranks N] [--cycles N] [--mib N]
+   usage: symmetric_window [--ranks N] [--cycles N] [--mib N] [--seconds N]
+
+   A rank that takes longer than --seconds (110) is ended.
 
    Exit status 0: every element arrived, nothing leaked, nothing crashed. */
 #include "world.h"
@@ -254,16 +256,19 @@ static void body(void) {
         if (cycle == 1) available = card(me)->available;
         if (cycle > 1 && card(me)->available != available) DIE("%zu bytes free, %zu before", card(me)->available, available);
         barrier();
+        progress("cycle", cycle + 1, cycles);
     }
     open_window(&kept);
     if (me == 0) printf("%d ranks on %d GPUs: %d windows, %d chunks each, and one left open\n", ranks, devices, cycles, ranks * ranks);
 }
 
 int main(int argc, char **argv) {
+    unsigned seconds = 110;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--ranks")) ranks = atoi(argv[i + 1]);
         else if (!strcmp(argv[i], "--cycles")) cycles = atoi(argv[i + 1]);
         else if (!strcmp(argv[i], "--mib")) mib = atoi(argv[i + 1]);
+        else if (!strcmp(argv[i], "--seconds")) seconds = (unsigned)atoi(argv[i + 1]);
         else return 2;
     }
     if (ranks < 1 || ranks > MOST_RANKS) return 2;
@@ -274,5 +279,5 @@ int main(int argc, char **argv) {
             sockets[a][b] = pair[0];
             sockets[b][a] = pair[1];
         }
-    return run_ranks(body, 110);
+    return run_ranks(body, seconds);
 }

@@ -287,7 +287,7 @@ pub fn soak_windows() -> Vec<Scenario> {
         window("--ranks 4 --cycles 64"),
         window("--ranks 8 --cycles 64").gpus(8),
         window("--ranks 8 --cycles 32").gpus(1).small_bar(),
-        window("--ranks 2 --cycles 3500 --mib 2").gpus(1),
+        window("--ranks 2 --cycles 3500 --mib 2 --seconds 3500").gpus(1),
     ]
 }
 
