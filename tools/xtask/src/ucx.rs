@@ -94,7 +94,7 @@ impl Case {
         text
     }
 
-    /// Runs it. CUDA IPC must have been used, or not, as the transports say.
+    /// Runs it. CUDA IPC must have been used, or not, as the transports and the kinds of memory say.
     pub fn run(&self) -> Result<String> {
         let ucx = setup::ucx()?;
         let mut arguments = exec::Arguments::for_command(match self.what {
@@ -135,9 +135,11 @@ impl Case {
         match self.what {
             What::Perftest { .. } if outcome.output.contains("Final:") => Ok(String::new()),
             What::Perftest { .. } => Err(format!("no result:\n{}", outcome.tail(20)).into()),
-            What::Exchange(_) => {
+            What::Exchange(arguments) => {
                 let imports = Counters::read(&prefix)?.total("ipc_imports");
-                if (imports > 0) == (self.transports == IPC) {
+                // Only device memory has IPC handles.
+                let device = !arguments.contains("--kinds") || arguments.contains("device");
+                if (imports > 0) == (device && self.transports == IPC) {
                     Ok(format!("{last}, {imports} blocks opened by IPC"))
                 } else {
                     Err(format!("{imports} blocks were opened by IPC").into())
