@@ -146,9 +146,8 @@ pub fn free(address: u64) -> Result<()> {
         return pool::free_unused(address);
     }
     if pool::share::is_imported(&entry) {
-        if pool::share::end_import(&entry)? {
-            release(&entry);
-        }
+        pool::share::end_import(&entry)?;
+        release(&entry);
         return Ok(());
     }
     let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
@@ -170,10 +169,10 @@ pub fn free_in_order(address: u64, stream: &Arc<Stream>) -> Result<()> {
         Some(entry) if entry.kind == Kind::Pool => pool::free(address, stream),
         // What is enqueued later knows no more of it; the block itself stays with the graph.
         Some(entry) if entry.kind == Kind::Graph => crate::graph::memory::free(address),
-        Some(entry) if pool::share::is_imported(&entry) => match pool::share::end_import(&entry)? {
-            true => release_in_order(entry, stream),
-            false => Ok(()),
-        },
+        Some(entry) if pool::share::is_imported(&entry) => {
+            pool::share::end_import(&entry)?;
+            release_in_order(entry, stream)
+        }
         Some(entry) if matches!(entry.kind, Kind::Device | Kind::Managed) => {
             let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
             release_in_order(entry, stream)

@@ -83,11 +83,15 @@ driver! {
         device::initialized()?;
         // `CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE`; callers repeat without it.
         const PCIE: c_ulonglong = 1;
-        if handle.is_null() || kind != 1 || flags & !PCIE != 0 {
+        if handle.is_null() || kind != 1 {
             return Err(Error::INVALID_VALUE);
         }
-        if flags == PCIE {
+        // Whatever else is asked for (recorded).
+        if flags & PCIE != 0 {
             return Err(Error::NOT_SUPPORTED);
+        }
+        if flags != 0 {
+            return Err(Error::INVALID_VALUE);
         }
         let fd = memory::dma_buf::export(address, size)?;
         conv::write(handle.cast::<c_int>(), fd.into_raw_fd())

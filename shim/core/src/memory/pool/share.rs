@@ -118,8 +118,16 @@ struct Imported {
 
 struct Block {
     attached: Attached,
-    /// Imported allocations: how often each was imported, by first byte.
-    pointers: HashMap<u64, usize>,
+    /// Imported allocations: id of the entry in the registry, by first byte.
+    pointers: HashMap<u64, u64>,
+    /// Allocations that were freed, whose streams have not got there yet.
+    leaving: usize,
+}
+
+impl Block {
+    fn is_unused(&self) -> bool {
+        self.pointers.is_empty() && self.leaving == 0
+    }
 }
 
 #[derive(Default)]
@@ -151,8 +159,8 @@ impl Table {
     }
 }
 
-/// The pool behind a descriptor of [`export`], which stays the client's. Gives a handle for [`import_pointer`]; nothing can be
-/// allocated from it.
+/// The pool behind a descriptor of [`export`], which stays the client's. Gives a handle for [`import_pointer`], the same for the same
+/// pool (recorded); nothing can be allocated from it.
 ///
 /// # Errors
 /// UNKNOWN for a descriptor that is not open or not of a pool, as for memory.
@@ -167,6 +175,13 @@ pub fn import(fd: i32) -> Result<u64> {
     let context = context::runtime_primary(device)?;
     let mut table = locked();
     let table = table.get_or_insert_default();
+    let known = table
+        .pools
+        .iter()
+        .find(|(_, known)| (known.exporter, known.pool, known.destroyed) == (exporter, pool, false));
+    if let Some((&handle, _)) = known {
+        return Ok(handle);
+    }
     table.last += 1;
     let handle = TAG | table.last << 4;
     let imported = Imported {
@@ -196,7 +211,8 @@ fn read(fd: i32) -> Option<[u64; 3]> {
     unsealed(&bytes, POOL)
 }
 
-/// Maps an allocation of an imported pool; gives its address here. The same pointer again gives the same address and counts.
+/// Maps an allocation of an imported pool; gives its address here. The same pointer again gives the same address; one free ends both
+/// (recorded).
 ///
 /// # Errors
 /// INVALID_VALUE for bytes that are not of [`export_pointer`] or of another pool, else as opening an IPC handle.
@@ -212,10 +228,11 @@ pub fn import_pointer(handle: u64, bytes: &[u8; 64]) -> Result<u64> {
         hash_map::Entry::Vacant(room) => room.insert(Block {
             attached: Attached::new(&ipc::published(exporter, slot)?)?,
             pointers: HashMap::new(),
+            leaving: 0,
         }),
     };
     let entered = block.enter(imported.context, handle, offset, size);
-    if block.pointers.is_empty() {
+    if block.is_unused() {
         imported.blocks.remove(&slot);
     }
     entered
@@ -228,8 +245,7 @@ impl Block {
             return Err(Error::INVALID_VALUE);
         }
         let base = self.attached.base() + offset;
-        if let Some(count) = self.pointers.get_mut(&base) {
-            *count += 1;
+        if self.pointers.contains_key(&base) {
             return Ok(base);
         }
         let description = Description {
@@ -238,10 +254,10 @@ impl Block {
             ..Description::device(Kind::Imported, base, size, context)
         };
         // Bytes that were made up may name the middle of another allocation.
-        REGISTRY
+        let entry = REGISTRY
             .insert(description)
             .map_err(|conflict| unexpected(conflict, &description))?;
-        self.pointers.insert(base, 1);
+        self.pointers.insert(base, entry.id);
         Ok(base)
     }
 }
@@ -251,32 +267,36 @@ pub fn is_imported(entry: &Entry) -> bool {
     entry.kind == Kind::Imported && entry.more != 0
 }
 
-/// Counts one import of an entry less; whether it was the last. Then the entry has left the registry, and [`forget`] is due when
-/// nothing uses the memory any more.
-pub fn end_import(entry: &Entry) -> Result<bool> {
+/// Takes an imported allocation out of the registry. [`forget`] is due when nothing uses the memory any more.
+///
+/// # Errors
+/// INVALID_VALUE for one that is out of it already.
+pub fn end_import(entry: &Entry) -> Result<()> {
     let mut table = locked();
     let pool = table.as_mut().and_then(|table| table.pools.get_mut(&entry.more));
-    let blocks = pool.ok_or(Error::INVALID_VALUE)?.blocks.values_mut();
-    let count = blocks
-        .filter_map(|block| block.pointers.get_mut(&entry.base))
-        .next()
-        .ok_or(Error::INVALID_VALUE)?;
-    if *count > 1 {
-        *count -= 1;
-        return Ok(false);
-    }
+    let mut blocks = pool.ok_or(Error::INVALID_VALUE)?.blocks.values_mut();
+    let block = blocks.find(|block| block.pointers.get(&entry.base) == Some(&entry.id));
+    let block = block.ok_or(Error::INVALID_VALUE)?;
     REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
-    Ok(true)
+    block.pointers.remove(&entry.base);
+    block.leaving += 1;
+    Ok(())
 }
 
-/// Unmaps what an entry stood for that is out of the registry, with the rest of its block if that is unused.
+/// Ends the use of an entry that is out of the registry, and with the last one its block's mapping.
 pub fn forget(entry: &Entry) {
     let mut table = locked();
     let Some(table) = table.as_mut() else { return };
     if let Some(pool) = table.pools.get_mut(&entry.more) {
         pool.blocks.retain(|_, block| {
-            block.pointers.remove(&entry.base);
-            !block.pointers.is_empty()
+            if (block.attached.base()..block.attached.base() + block.attached.size()).contains(&entry.base) {
+                // Still there where its context ends; freed memory may have been imported again meanwhile.
+                match block.pointers.get(&entry.base) {
+                    Some(&id) if id == entry.id => drop(block.pointers.remove(&entry.base)),
+                    _ => block.leaving = block.leaving.saturating_sub(1),
+                }
+            }
+            !block.is_unused()
         });
     }
     table.remove_unused(entry.more);
