@@ -87,7 +87,8 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
     let managed = entry.kind == Kind::Managed;
     let device = entry.kind.is_device() || managed;
     let own = entry.kind == Kind::Device;
-    let owned = !matches!(entry.kind, Kind::Pool | Kind::Graph) && !entry.kind.is_mapping();
+    let imported_pool = pool::share::is_imported(entry);
+    let owned = !matches!(entry.kind, Kind::Pool | Kind::Graph) && !entry.kind.is_mapping() && !imported_pool;
     let mapped = || {
         let mapping = entry.kind.is_mapping();
         mapping.then(|| vmm::about(entry.base)).flatten()
@@ -106,7 +107,8 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
         Attribute::HOST_POINTER if entry.kind.is_device() => unless(true, Long(0)),
         Attribute::HOST_POINTER => ok(Long(entry.host_address(address))),
         Attribute::P2P_TOKENS => unless(!device, Tokens),
-        // Synchronous already: copies of device memory wait for their stream.
+        // Synchronous already: copies of device memory wait for their stream. Recorded as 0 for pools of other processes.
+        Attribute::SYNC_MEMOPS if imported_pool => ok(Word(0)),
         Attribute::SYNC_MEMOPS => ok(Word(u32::from(device))),
         Attribute::MEMORY_BLOCK_ID if entry.kind.is_mapping() => {
             ok(Long(mapped().map_or(entry.id, |about| about.memory)))
@@ -119,7 +121,7 @@ pub fn attribute(entry: &Entry, address: u64, attribute: CUpointer_attribute) ->
         Attribute::RANGE_START_ADDR => ok(Long(mapped().map_or(entry.base, |about| about.reservation.0))),
         Attribute::RANGE_SIZE => ok(Long(mapped().map_or(entry.size, |about| about.reservation.1))),
         Attribute::MAPPED => ok(Word(1)),
-        Attribute::MEMPOOL_HANDLE if entry.kind == Kind::Pool => ok(Long(entry.more)),
+        Attribute::MEMPOOL_HANDLE if entry.kind == Kind::Pool || imported_pool => ok(Long(entry.more)),
         Attribute::ALLOWED_HANDLE_TYPES if entry.kind == Kind::Pool => {
             ok(Long(pool::handle_types_of_memory(entry.more).into()))
         }

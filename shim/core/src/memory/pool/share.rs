@@ -113,7 +113,8 @@ struct Imported {
     rights: Rights,
     /// Its blocks, by the slot in which their handle is published.
     blocks: HashMap<u64, Block>,
-    destroyed: bool,
+    /// A pointer into it was imported once.
+    used: bool,
 }
 
 struct Block {
@@ -143,19 +144,8 @@ fn locked() -> MutexGuard<'static, Option<Table>> {
 }
 
 impl Table {
-    fn live(&mut self, handle: u64) -> Result<&mut Imported> {
-        let pool = self.pools.get_mut(&handle).filter(|pool| !pool.destroyed);
-        pool.ok_or(Error::INVALID_VALUE)
-    }
-
-    fn remove_unused(&mut self, handle: u64) {
-        if self
-            .pools
-            .get(&handle)
-            .is_some_and(|pool| pool.destroyed && pool.blocks.is_empty())
-        {
-            self.pools.remove(&handle);
-        }
+    fn pool(&mut self, handle: u64) -> Result<&mut Imported> {
+        self.pools.get_mut(&handle).ok_or(Error::INVALID_VALUE)
     }
 }
 
@@ -178,7 +168,7 @@ pub fn import(fd: i32) -> Result<u64> {
     let known = table
         .pools
         .iter()
-        .find(|(_, known)| (known.exporter, known.pool, known.destroyed) == (exporter, pool, false));
+        .find(|(_, known)| (known.exporter, known.pool) == (exporter, pool));
     if let Some((&handle, _)) = known {
         return Ok(handle);
     }
@@ -190,7 +180,7 @@ pub fn import(fd: i32) -> Result<u64> {
         context,
         rights: Rights::only(device),
         blocks: HashMap::new(),
-        destroyed: false,
+        used: false,
     };
     table.pools.insert(handle, imported);
     Ok(handle)
@@ -219,7 +209,7 @@ fn read(fd: i32) -> Option<[u64; 3]> {
 pub fn import_pointer(handle: u64, bytes: &[u8; 64]) -> Result<u64> {
     let [exporter, pool, slot, offset, size] = unsealed(bytes, POINTER).ok_or(Error::INVALID_VALUE)?;
     let mut table = locked();
-    let imported = table.get_or_insert_default().live(handle)?;
+    let imported = table.get_or_insert_default().pool(handle)?;
     if (imported.exporter, imported.pool) != (exporter, pool) || size == 0 {
         return Err(Error::INVALID_VALUE);
     }
@@ -235,6 +225,7 @@ pub fn import_pointer(handle: u64, bytes: &[u8; 64]) -> Result<u64> {
     if block.is_unused() {
         imported.blocks.remove(&slot);
     }
+    imported.used |= entered.is_ok();
     entered
 }
 
@@ -299,27 +290,31 @@ pub fn forget(entry: &Entry) {
             !block.is_unused()
         });
     }
-    table.remove_unused(entry.more);
 }
 
-/// Ends the handle of an imported pool; its allocations stay until they are freed. `None` for a handle of something else.
+/// Ends the handle of an imported pool. `None` for a handle of something else.
+///
+/// INVALID_VALUE for one from which a pointer was ever imported: it stays (recorded), and with it what later imports need.
 pub fn destroy(handle: u64) -> Option<Result<()>> {
     let mut table = locked();
-    let table = table.as_mut()?;
-    table.pools.get(&handle)?;
-    let ended = table.live(handle).map(|pool| pool.destroyed = true);
-    table.remove_unused(handle);
-    Some(ended)
+    let hash_map::Entry::Occupied(pool) = table.as_mut()?.pools.entry(handle) else {
+        return None;
+    };
+    if pool.get().used {
+        return Some(Err(Error::INVALID_VALUE));
+    }
+    pool.remove();
+    Some(Ok(()))
 }
 
 /// What a device may do with an imported pool's memory, as `CUmemAccess_flags`; `None` for a handle of something else.
 pub fn access(handle: u64, device: &Device) -> Option<u32> {
     let mut table = locked();
-    let pool = table.as_mut()?.live(handle).ok()?;
+    let pool = table.as_mut()?.pool(handle).ok()?;
     Some(pool.rights.of(device.ordinal))
 }
 
-/// As [`access`], for memory of a pool that may be destroyed.
+/// As [`access`], for memory of the pool; 0 where there is none.
 pub fn rights_of_memory(handle: u64, device: i32) -> u32 {
     let table = locked();
     let pool = table.as_ref().and_then(|table| table.pools.get(&handle));
@@ -329,7 +324,7 @@ pub fn rights_of_memory(handle: u64, device: i32) -> u32 {
 /// Says what a device may do with an imported pool's memory, which ROCr maps to all GPUs. `None` for a handle of something else.
 pub fn set_access(handle: u64, device: &'static Device, flags: u32) -> Option<Result<()>> {
     let mut table = locked();
-    let pool = table.as_mut()?.live(handle).ok()?;
+    let pool = table.as_mut()?.pool(handle).ok()?;
     let own = device.ordinal == pool.context.device.ordinal;
     if own && flags != 3 {
         return Some(Err(Error::INVALID_DEVICE));
