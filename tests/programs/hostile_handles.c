@@ -9,7 +9,6 @@
  */
 #include "world.h"
 
-#include <dirent.h>
 
 enum { BYTES = 3 << 20, SECRET = 2 << 20 };
 
@@ -33,14 +32,6 @@ static void seal(unsigned char *handle) {
     uint32_t sum = 0x811c9dc5;
     for (int i = 0; i < 60; i++) sum = (sum ^ handle[i]) * 0x01000193;
     memcpy(handle + 60, &sum, 4);
-}
-
-static int descriptors(void) {
-    int count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (readdir(folder)) count++;
-    closedir(folder);
-    return count;
 }
 
 static unsigned long tried, opened;
@@ -162,7 +153,7 @@ static void rank(void) {
     if (me == 1) {
         memory((unsigned char *)&board->memory, 1, "the right handle");
         event((unsigned char *)&board->event, 1, "the right handle");
-        int before = descriptors();
+        int before = open_descriptors();
         attack(memory, &board->memory, &board->freed, &board->event);
         attack(event, &board->event, &board->destroyed, &board->memory);
         /* Another user's: the exporter has told its own user's processes only. */
@@ -171,7 +162,7 @@ static void rank(void) {
             event((unsigned char *)&board->event, 0, "another user's event");
             if (seteuid(0)) DIE("not root again");
         }
-        if (descriptors() > before + 2) DIE("%d descriptors, %d before", descriptors(), before);
+        if (open_descriptors() > before + 2) DIE("%d descriptors, %d before", open_descriptors(), before);
         unsigned long until_now = opened;
         memory((unsigned char *)&board->memory, 1, "the right handle");
         event((unsigned char *)&board->event, 1, "the right handle");

@@ -5,7 +5,6 @@
  */
 #include "world.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -44,14 +43,6 @@ static int receive_descriptor(int from) {
     if (recvmsg(from, &message, MSG_CMSG_CLOEXEC) != 1) DIE("recvmsg: %s", strerror(errno));
     memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);
     return fd;
-}
-
-static int descriptors(void) {
-    int count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (readdir(folder)) count++;
-    closedir(folder);
-    return count;
 }
 
 static unsigned char value(int piece, int round, int writer, size_t at) {
@@ -173,7 +164,7 @@ static void importer(int round) {
     CUmemoryPool pool = NULL, twice = NULL;
     CUdeviceptr pieces[PIECES], again = 0, base = 0;
     size_t size = 0;
-    int fd = receive_descriptor(sockets[me][1]), before = descriptors();
+    int fd = receive_descriptor(sockets[me][1]), before = open_descriptors();
     OK(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     OK(cuMemPoolImportFromShareableHandle(&twice, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     if (twice != pool) DIE("the same pool twice has two handles");
@@ -196,7 +187,7 @@ static void importer(int round) {
         ((unsigned char *)&data)[bit / 8] ^= 1 << bit % 8;
         GIVES(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportPointer(&again, pool, &data));
     }
-    if (descriptors() > before + 4) DIE("%d descriptors, %d before", descriptors(), before);
+    if (open_descriptors() > before + 4) DIE("%d descriptors, %d before", open_descriptors(), before);
     barrier(); /* all have read */
     for (int piece = 0; piece < PIECES; piece++)
         if (1 + piece % (ranks - 1) == me) fill(pieces[piece], piece, round, me);
