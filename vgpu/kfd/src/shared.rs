@@ -315,7 +315,14 @@ impl Shared {
         // Nobody attaches from here on.
         let lock = os::open(&self.root.join("lock"), libc::O_RDWR, 0).ok();
         // SAFETY: a descriptor of ours, closed at the end of this function.
-        let locked = lock.is_some_and(|lock| unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) } == 0);
+        let locked = lock
+            .as_ref()
+            .is_some_and(|lock| unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) } == 0);
+        // Another may have removed this machine while we waited, and a new one may be in its place, which is not ours to remove.
+        let there = fs::metadata(self.root.join("state"))
+            .map(|found| (found.dev(), found.ino()))
+            .ok();
+        let locked = locked && there.is_some() && os::identity(self.file.as_raw_fd()) == there;
         let mut guard = self.lock();
         self.reclaim_slot(&mut guard, self.slot);
         drop(guard);
