@@ -1,6 +1,6 @@
 //! Additions and subtractions with carry out, and with carry in. Carries are lane masks.
 
-use super::{ANY_MODE, Fast, Form, M, Walk, gather, loops, put, select};
+use super::{ANY_MODE, Fast, Form, M, Same, Walk, gather, loops, put, select};
 use crate::{isa::Inst, wave::Wave};
 
 trait Sum {
@@ -14,7 +14,7 @@ trait Sum {
 unsafe fn carries<S: Sum, const N: usize>(wave: &mut Wave, inst: &Inst, fast: &Fast) {
     let exec = wave.exec();
     let carry_in = if S::CARRY_IN { wave.scalar64(inst.src[2]) } else { 0 };
-    let mut same = [[0; N]; 2];
+    let mut same = [Same::<N>::uninit(); 2];
     let [sa, sb] = &mut same;
     let mut carry_out = 0;
     // SAFETY: resolved registers are the wave's; the walks end before anything else touches the wave.

@@ -1,6 +1,6 @@
 //! Compares: a bit per lane. `v_cmpx`, which changes EXEC, is left to the definition.
 
-use super::{ANY_MODE, F32_MODE, Fast, Form, Loops, M, Modes, Walk, gather, loops};
+use super::{ANY_MODE, F32_MODE, Fast, Form, Loops, M, Modes, Same, Walk, gather, loops};
 use crate::{isa::Inst, wave::Wave};
 
 trait Relation {
@@ -9,7 +9,7 @@ trait Relation {
 
 #[inline(always)]
 unsafe fn compare<R: Relation, const SIGNS: bool, const N: usize>(wave: &mut Wave, inst: &Inst, fast: &Fast) {
-    let mut same = [[0; N]; 2];
+    let mut same = [Same::<N>::uninit(); 2];
     let [sa, sb] = &mut same;
     let mut mask = 0;
     // SAFETY: resolved registers are the wave's; the walks end before anything else touches the wave.

@@ -10,7 +10,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{F64_MODE, Fast, Form, Loops, M, Source, Walk, again};
+use super::{F64_MODE, Fast, Form, Loops, M, Same, Source, Walk, again};
 use crate::{isa::Inst, wave::Wave};
 
 /// Vectors of one width. Every function wants a processor that has them.
@@ -261,34 +261,40 @@ const MOST_LANES: usize = Avx512::LANES;
 
 /// Walks over the low and the high dwords of a source.
 #[inline(always)]
-unsafe fn walks(wave: &Wave, source: Source, same: &mut [[u32; MOST_LANES]; 2]) -> [Walk; 2] {
+unsafe fn walks(wave: &Wave, source: Source, same: &mut [Same<MOST_LANES>; 2]) -> [Walk; 2] {
     let [low, high] = same;
     // SAFETY: the caller's promise.
     unsafe { [Walk::new(wave, source, false, low), Walk::new(wave, source, true, high)] }
 }
 
-/// The group of a source that begins with lane `first`.
+/// The group of a source that begins with lane `first`. `PLAIN`: all sources are registers, so that every address is known when this is
+/// compiled.
 #[inline(always)]
-unsafe fn read<W: Width, const SIGNS: bool>(
+unsafe fn read<W: Width, const SIGNS: bool, const PLAIN: bool>(
     [low, high]: [Walk; 2],
     first: usize,
     (keep, flip): (u32, u32),
 ) -> [W::Doubles; 2] {
-    // SAFETY: the caller's promise: good walks, and the width's features.
+    // SAFETY: the caller's promise: good walks, of registers if `PLAIN`, and the width's features.
     unsafe {
-        let (low, high) = (W::load(low.lanes(first)), W::load(high.lanes(first)));
+        let (low, high) = if PLAIN {
+            (low.at.add(first), high.at.add(first))
+        } else {
+            (low.lanes(first), high.lanes(first))
+        };
+        let (low, high) = (W::load(low), W::load(high));
         W::join(low, if SIGNS { W::sign(high, keep, flip) } else { high })
     }
 }
 
 #[inline(always)]
-unsafe fn groups<W: Width, O: Operation, const SIGNS: bool, const FULL: bool>(
+unsafe fn groups<W: Width, O: Operation, const SIGNS: bool, const FULL: bool, const PLAIN: bool>(
     wave: &mut Wave,
     inst: &Inst,
     fast: &Fast,
     exec: u64,
 ) {
-    let mut same = [[[0; MOST_LANES]; 2]; 3];
+    let mut same = [[Same::<MOST_LANES>::uninit(); 2]; 3];
     let [a, b, c] = &mut same;
     // SAFETY: resolved registers are the wave's; the walks end before anything else touches the wave. The caller promises the
     // width's features.
@@ -299,10 +305,10 @@ unsafe fn groups<W: Width, O: Operation, const SIGNS: bool, const FULL: bool>(
         let low = wave.lanes_at_mut(usize::from(fast.dst));
         let high = wave.lanes_at_mut(usize::from(fast.dst) + 1);
         for first in (0..64).step_by(W::LANES) {
-            let x = read::<W, SIGNS>(a, first, fast.signs[0]);
-            let y = read::<W, SIGNS>(b, first, fast.signs[1]);
+            let x = read::<W, SIGNS, PLAIN>(a, first, fast.signs[0]);
+            let y = read::<W, SIGNS, PLAIN>(b, first, fast.signs[1]);
             let z = if O::SOURCES == 3 {
-                read::<W, SIGNS>(c, first, fast.signs[2])
+                read::<W, SIGNS, PLAIN>(c, first, fast.signs[2])
             } else {
                 x
             };
@@ -323,10 +329,12 @@ unsafe fn all<W: Width, O: Operation, const SIGNS: bool>(wave: &mut Wave, inst: 
     let exec = wave.exec();
     // SAFETY: the caller's promise.
     unsafe {
-        if exec == u64::MAX {
-            groups::<W, O, SIGNS, true>(wave, inst, fast, exec);
+        if exec == u64::MAX && fast.registers(O::SOURCES) {
+            groups::<W, O, SIGNS, true, true>(wave, inst, fast, exec);
+        } else if exec == u64::MAX {
+            groups::<W, O, SIGNS, true, false>(wave, inst, fast, exec);
         } else if exec != 0 {
-            groups::<W, O, SIGNS, false>(wave, inst, fast, exec);
+            groups::<W, O, SIGNS, false, false>(wave, inst, fast, exec);
         }
     }
 }

@@ -20,6 +20,8 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use std::mem::MaybeUninit;
+
 use super::valu;
 use crate::{
     alu::features::Level,
@@ -189,6 +191,15 @@ pub fn resolve(inst: &Inst, registers: u16, accum_offset: u16) -> Option<Fast> {
 }
 
 impl Fast {
+    /// Whether the first `count` sources are registers.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn registers(&self, count: usize) -> bool {
+        self.src[..count]
+            .iter()
+            .all(|source| matches!(source, Source::Lanes(_)))
+    }
+
     /// Executes the instruction, or returns false where MODE is not as the loop assumes.
     ///
     /// # Safety
@@ -215,6 +226,9 @@ fn again(wave: &mut Wave, inst: &Inst, first: usize) {
     assert!(known.is_ok(), "{} has a fast form only", inst.mnemonic);
 }
 
+/// Room for a value that all lanes share: most sources leave it alone, so nobody clears it.
+type Same<const N: usize> = MaybeUninit<[u32; N]>;
+
 /// A source as a walk over groups of `N` lanes.
 #[derive(Clone, Copy)]
 struct Walk {
@@ -224,12 +238,12 @@ struct Walk {
 }
 
 impl Walk {
-    /// The low dwords of a source, or with `high` the high ones. `same` holds a value that all lanes share.
+    /// The low dwords of a source, or with `high` the high ones. `same` is where a value that all lanes share is put.
     ///
     /// # Safety
     /// The registers of the source are the wave's. The walk is good while neither they nor `same` go away.
     #[inline(always)]
-    unsafe fn new<const N: usize>(wave: &Wave, source: Source, high: bool, same: &mut [u32; N]) -> Walk {
+    unsafe fn new<const N: usize>(wave: &Wave, source: Source, high: bool, same: &mut Same<N>) -> Walk {
         match source {
             Source::Lanes(place) => Walk {
                 // SAFETY: the caller's promise.
@@ -237,16 +251,16 @@ impl Walk {
                 step: N,
             },
             Source::Scalar(code) => {
-                *same = [wave.sgpr[usize::from(code + u8::from(high)) & 127]; N];
+                let value = wave.sgpr[usize::from(code + u8::from(high)) & 127];
                 Walk {
-                    at: same.as_ptr(),
+                    at: same.write([value; N]).as_ptr(),
                     step: 0,
                 }
             }
             Source::Constant(c) => {
-                *same = [if high { (c >> 32) as u32 } else { c as u32 }; N];
+                let value = if high { (c >> 32) as u32 } else { c as u32 };
                 Walk {
-                    at: same.as_ptr(),
+                    at: same.write([value; N]).as_ptr(),
                     step: 0,
                 }
             }

@@ -1,7 +1,7 @@
 //! 64-bit results, and sources, in register pairs: integers. For doubles see [`super::doubles`].
 
 use super::{ANY_MODE, Form, M};
-use super::{Fast, Walk, gather, loops, put};
+use super::{Fast, Same, Walk, gather, loops, put};
 use crate::{isa::Inst, wave::Wave};
 
 trait Pairs {
@@ -16,7 +16,7 @@ trait Pairs {
 unsafe fn pairs<O: Pairs, const N: usize>(wave: &mut Wave, inst: &Inst, fast: &Fast) {
     let exec = wave.exec();
     let mut carry = 0;
-    let mut same = [[[0; N]; 2]; 3];
+    let mut same = [[Same::<N>::uninit(); 2]; 3];
     let [[a0, a1], [b0, b1], [c0, c1]] = &mut same;
     // SAFETY: resolved registers are the wave's; the walks end before anything else touches the wave.
     unsafe {

@@ -1,6 +1,6 @@
 //! 32-bit results of 32-bit sources.
 
-use super::{ANY_MODE, F32_MODE, Fast, Form, Loops, M, Modes, Walk, again, gather, loops, put, select};
+use super::{ANY_MODE, F32_MODE, Fast, Form, Loops, M, Modes, Same, Walk, again, gather, loops, put, select};
 use crate::{
     alu::{integer as int, lanes::total32},
     isa::Inst,
@@ -45,7 +45,7 @@ unsafe fn groups<O: Words, const SIGNS: bool, const N: usize, const FULL: bool>(
     fast: &Fast,
     exec: u64,
 ) {
-    let mut same = [[0; N]; 3];
+    let mut same = [Same::<N>::uninit(); 3];
     let [sa, sb, sc] = &mut same;
     // SAFETY: resolved registers are the wave's; the walks end before anything else touches the wave.
     unsafe {
@@ -86,7 +86,7 @@ unsafe fn groups<O: Words, const SIGNS: bool, const N: usize, const FULL: bool>(
 unsafe fn choose<O, const SIGNS: bool, const N: usize>(wave: &mut Wave, inst: &Inst, fast: &Fast) {
     let exec = wave.exec();
     let condition = wave.scalar64(inst.src[2]);
-    let mut same = [[0; N]; 2];
+    let mut same = [Same::<N>::uninit(); 2];
     let [sa, sb] = &mut same;
     // SAFETY: resolved registers are the wave's; the walks end before anything else touches the wave.
     unsafe {
