@@ -23,6 +23,9 @@ pub struct Arguments {
     /// ROCr builds for hsa-matrix (default: 6.1.2 and 5.2.3; sid is reported and never gates).
     #[arg(long)]
     rocr: Vec<Rocr>,
+    /// Run only the cases whose name contains this.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Run what is built, without asking cargo whether it is up to date.
     #[arg(long)]
     no_build: bool,
@@ -55,146 +58,157 @@ enum Name {
     AuditPackages,
 }
 
+/// What has been run, and how it went.
+struct Report {
+    text: String,
+    /// Only cases whose name contains it are run.
+    only: Option<String>,
+    run: u32,
+    failures: u32,
+}
+
+impl Report {
+    /// Runs one case, and says how it went as soon as it is known.
+    fn case(&mut self, name: &str, run: impl FnOnce() -> Result<String>) {
+        if self.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+            return;
+        }
+        let start = Instant::now();
+        let outcome = run();
+        self.run += 1;
+        self.failures += u32::from(outcome.is_err());
+        let verdict = outcome.map_or_else(|error| format!("FAILED: {error}"), |text| format!("ok {text}"));
+        let line = format!("{:6.1} s  {name}  {verdict}", start.elapsed().as_secs_f64());
+        println!("{line}");
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    fn write(mut self, name: Name) -> Result<ExitCode> {
+        if self.run == 0 {
+            return Err(format!("no case of this name contains {:?}", self.only.unwrap_or_default()).into());
+        }
+        if let Some(only) = &self.only {
+            let _ = writeln!(self.text, "\nonly cases with {only:?} in their name");
+        }
+        let _ = writeln!(self.text, "\n{} failed", self.failures);
+        let folder = bench::target().join("soak");
+        std::fs::create_dir_all(&folder)?;
+        let date = capture("date", &["-u", "+%Y%m%dT%H%M%S"])?;
+        let path = folder.join(format!("{name:?}-{date}.txt"));
+        std::fs::write(&path, self.text)?;
+        println!(
+            "soak: {} failed of {}; report: {}",
+            self.failures,
+            self.run,
+            path.display()
+        );
+        Ok(if self.failures == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+}
+
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.no_build {
         setup::build()?;
     }
-    let mut report = format!(
-        "# soak {:?}\n\n{}\n{}\n\n",
-        arguments.name,
-        capture("date", &["-u"])?,
-        capture("git", &["log", "-1", "--oneline"])?
-    );
-    let mut failures = 0;
-    if arguments.name == Name::AuditPackages {
-        let mut folders = audit::small()?;
-        folders.extend(audit::large()?);
-        let mut outcomes = audit::packages(&folders)?;
-        outcomes.push(("a library of more than 1 GiB".into(), audit::gigabyte()));
-        for (name, outcome) in outcomes {
-            let line = match outcome {
-                Ok(text) => format!("ok      {name}: {text}"),
-                Err(error) => {
-                    failures += 1;
-                    format!("FAILED  {name}: {error}")
+    let mut report = Report {
+        text: format!(
+            "# soak {:?}\n\n{}\n{}\n\n",
+            arguments.name,
+            capture("date", &["-u"])?,
+            capture("git", &["log", "-1", "--oneline"])?
+        ),
+        only: arguments.only.clone(),
+        run: 0,
+        failures: 0,
+    };
+    match arguments.name {
+        Name::AuditPackages => audits(&mut report)?,
+        Name::Hostile => report.case("suites hsa, cuda, ring", hostile),
+        Name::VgpuKill => kills(&mut report, 500 * arguments.repeat)?,
+        Name::HsaMatrix => {
+            let builds = match &arguments.rocr[..] {
+                [] => vec![Rocr::V612, Rocr::V523],
+                builds => builds.to_vec(),
+            };
+            for case in hsa_programs::matrix(&builds)? {
+                report.case(&case.name(), || case.run());
+            }
+        }
+        Name::Ucx => {
+            for case in ucx::soak() {
+                report.case(&case.describe(), || case.run());
+            }
+        }
+        name => {
+            for _ in 0..arguments.repeat {
+                for scenario in scenario_runs(name) {
+                    report.case(&scenario.describe(), || heard(&scenario));
                 }
-            };
-            println!("{line}");
-            let _ = writeln!(report, "{line}");
-        }
-    }
-    if arguments.name == Name::Hostile {
-        let suites = ["test", "--no-build", "hsa", "cuda", "ring"];
-        let mut test = Command::new(std::env::current_exe()?);
-        // Every program that a suite starts inherits it.
-        let passed = test.args(suites).env("VGPU_COHERENCE", "hostile").status()?.success();
-        let line = format!("{}  suites hsa, cuda, ring", if passed { "ok" } else { "FAILED" });
-        println!("{line}");
-        let _ = writeln!(report, "{line}");
-        failures += u32::from(!passed);
-    }
-    if arguments.name == Name::VgpuKill {
-        let result = vgpu_kill::run(500 * arguments.repeat)?;
-        let text = format!(
-            "{} jobs of two processes killed, {} of them before they were up; {} left something behind",
-            result.cycles,
-            result.early,
-            result.faults.len()
-        );
-        for line in result.faults.iter().chain([&text]) {
-            println!("{line}");
-            let _ = writeln!(report, "{line}");
-        }
-        failures += result.faults.len() as u32;
-    }
-    if arguments.name == Name::HsaMatrix {
-        let builds = match &arguments.rocr[..] {
-            [] => vec![Rocr::V612, Rocr::V523],
-            builds => builds.to_vec(),
-        };
-        for case in hsa_programs::matrix(&builds)? {
-            let start = Instant::now();
-            let outcome = case.run();
-            let verdict = match &outcome {
-                Ok(note) => format!("ok {note}"),
-                Err(error) => format!("FAILED: {error}"),
-            };
-            failures += u32::from(outcome.is_err());
-            let line = format!("{:6.1} s  {}  {verdict}", start.elapsed().as_secs_f64(), case.name());
-            println!("{line}");
-            let _ = writeln!(report, "{line}");
-        }
-    }
-    if arguments.name == Name::Ucx {
-        for case in ucx::soak() {
-            let start = Instant::now();
-            let outcome = case.run();
-            failures += u32::from(outcome.is_err());
-            let verdict = outcome.map_or_else(|error| format!("FAILED: {error}"), |text| format!("ok {text}"));
-            let line = format!(
-                "{:6.1} s  {}  {verdict}",
-                start.elapsed().as_secs_f64(),
-                case.describe()
-            );
-            println!("{line}");
-            let _ = writeln!(report, "{line}");
-        }
-    }
-    for _ in 0..arguments.repeat {
-        for scenario in scenario_runs(arguments.name) {
-            let start = Instant::now();
-            println!("          {} ...", scenario.describe());
-            // Long runs say how far they are, so that a slow one is not taken for one that hangs.
-            let outcome = scenario.run_heard(move |line| {
-                if let Some(text) = line.strip_prefix("progress: ") {
-                    println!("{:6.1} s    {text}", start.elapsed().as_secs_f64());
+                for configuration in configurations(name) {
+                    report.case(&configuration.describe(), || exchange(&configuration));
                 }
-            });
-            failures += u32::from(outcome.is_err());
-            let verdict = outcome.map_or_else(|error| format!("FAILED: {error}"), |text| format!("ok: {text}"));
-            let seconds = start.elapsed().as_secs_f64();
-            let line = format!("{seconds:6.1} s  {}  {verdict}", scenario.describe());
-            println!("{line}");
-            let _ = writeln!(report, "{line}");
-        }
-        for configuration in configurations(arguments.name) {
-            let start = Instant::now();
-            let run = configuration.run()?;
-            let faults = demo::exchange_faults(&configuration, &run);
-            let verdict = if faults.is_empty() {
-                "ok".to_owned()
-            } else {
-                format!("FAILED: {}", faults.join("; "))
-            };
-            failures += u32::from(!faults.is_empty());
-            let line = format!(
-                "{:6.1} s  {}  {verdict}",
-                start.elapsed().as_secs_f64(),
-                configuration.describe()
-            );
-            println!("{line}");
-            let _ = writeln!(report, "{line}");
-            if !faults.is_empty() {
-                let _ = writeln!(report, "{}\n", run.outcome.tail(30));
             }
         }
     }
-    let _ = writeln!(report, "\n{failures} failed");
-    let folder = bench::target().join("soak");
-    std::fs::create_dir_all(&folder)?;
-    let path = folder.join(format!(
-        "{:?}-{}.txt",
-        arguments.name,
-        capture("date", &["-u", "+%Y%m%dT%H%M%S"])?
-    ));
-    std::fs::write(&path, report)?;
-    println!("soak: {failures} failed; report: {}", path.display());
-    Ok(if failures == 0 {
-        ExitCode::SUCCESS
+    report.write(arguments.name)
+}
+
+fn audits(report: &mut Report) -> Result<()> {
+    let mut folders = audit::small()?;
+    folders.extend(audit::large()?);
+    for (name, outcome) in audit::packages(&folders)? {
+        report.case(&name, || outcome);
+    }
+    report.case("a library of more than 1 GiB", audit::gigabyte);
+    Ok(())
+}
+
+/// The suites whose programs would notice a fence that we forgot.
+fn hostile() -> Result<String> {
+    let suites = ["test", "--no-build", "hsa", "cuda", "ring"];
+    let mut test = Command::new(std::env::current_exe()?);
+    // Every program that a suite starts inherits it.
+    let status = test.args(suites).env("VGPU_COHERENCE", "hostile").status()?;
+    if status.success() {
+        Ok(String::new())
     } else {
-        ExitCode::FAILURE
+        Err("see above".into())
+    }
+}
+
+fn kills(report: &mut Report, jobs: u32) -> Result<()> {
+    let result = vgpu_kill::run(jobs)?;
+    for fault in &result.faults {
+        report.case(fault, || Err("left something behind".into()));
+    }
+    let name = format!("{} jobs of two processes killed", result.cycles);
+    report.case(&name, || Ok(format!("{} of them before they were up", result.early)));
+    Ok(())
+}
+
+/// Runs a scenario. Long ones say how far they are, so that a slow one is not taken for one that hangs.
+fn heard(scenario: &Scenario) -> Result<String> {
+    let start = Instant::now();
+    println!("          {} ...", scenario.describe());
+    scenario.run_heard(move |line| {
+        if let Some(text) = line.strip_prefix("progress: ") {
+            println!("{:6.1} s    {text}", start.elapsed().as_secs_f64());
+        }
     })
+}
+
+fn exchange(configuration: &Configuration) -> Result<String> {
+    let run = configuration.run()?;
+    let faults = demo::exchange_faults(configuration, &run);
+    if faults.is_empty() {
+        return Ok(String::new());
+    }
+    Err(format!("{}\n{}", faults.join("; "), run.outcome.tail(30)).into())
 }
 
 fn scenario_runs(name: Name) -> Vec<Scenario> {
