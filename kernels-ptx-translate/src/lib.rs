@@ -15,5 +15,6 @@ pub mod lower;
 pub mod protocol;
 #[cfg(feature = "translator")]
 pub mod ptx;
+pub mod texture;
 #[cfg(feature = "translator")]
 pub mod translate;

@@ -12,12 +12,13 @@ struct Helper {
     calls: Vec<&'static str>,
 }
 
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     include_str!("runtime/warp.ll"),
     include_str!("runtime/integer.ll"),
     include_str!("runtime/float.ll"),
     include_str!("runtime/memory.ll"),
     include_str!("runtime/services.ll"),
+    include_str!("runtime/texture.ll"),
 ];
 
 fn library() -> &'static BTreeMap<&'static str, Helper> {

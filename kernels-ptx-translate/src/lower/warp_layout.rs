@@ -113,7 +113,7 @@ fn varies(i: &Instruction<'_>) -> bool {
         || i.has("local")
         || matches!(
             i.opcode,
-            "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" | "call" | "tex" | "mbarrier"
+            "shfl" | "vote" | "match" | "redux" | "activemask" | "elect" | "call" | "tex" | "tld4" | "mbarrier"
         )
 }
 

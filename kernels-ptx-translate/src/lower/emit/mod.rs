@@ -12,6 +12,7 @@ mod integer;
 mod matrix;
 mod memory;
 mod special;
+mod texture;
 mod video;
 mod warp;
 
@@ -289,6 +290,7 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
             "mov" => self.mov(i),
             "cvt" => self.convert(i),
             "mma" | "movmatrix" => self.matrix(i),
+            "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" | "istypep" => self.texture(i),
             "testp" | "copysign" => self.float(i),
             "set" | "setp" => self.compare(i),
             "selp" | "slct" => self.select(i),

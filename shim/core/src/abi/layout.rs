@@ -6,6 +6,7 @@ use super::assert_layout;
 use super::driver_types::*;
 use super::graph_types::*;
 use super::runtime_types::*;
+use super::texture_types::*;
 
 assert_layout! {
     CUuuid: 16, 1 {
@@ -747,5 +748,101 @@ assert_layout! {
         miptailSize: 16,
         flags: 24,
         reserved: 28,
+    }
+    CUDA_RESOURCE_DESC_linear: 24, 8 {
+        devPtr: 0,
+        format: 8,
+        numChannels: 12,
+        sizeInBytes: 16,
+    }
+    CUDA_RESOURCE_DESC_pitch2D: 40, 8 {
+        devPtr: 0,
+        format: 8,
+        numChannels: 12,
+        width: 16,
+        height: 24,
+        pitchInBytes: 32,
+    }
+    CUDA_RESOURCE_DESC_res: 128, 8 {
+        array: 0,
+        mipmap: 0,
+        linear: 0,
+        pitch2D: 0,
+        reserved: 0,
+    }
+    CUDA_RESOURCE_DESC: 144, 8 {
+        resType: 0,
+        res: 8,
+        flags: 136,
+    }
+    CUDA_TEXTURE_DESC: 104, 4 {
+        addressMode: 0,
+        filterMode: 12,
+        flags: 16,
+        maxAnisotropy: 20,
+        mipmapFilterMode: 24,
+        mipmapLevelBias: 28,
+        minMipmapLevelClamp: 32,
+        maxMipmapLevelClamp: 36,
+        borderColor: 40,
+        reserved: 56,
+    }
+    CUDA_RESOURCE_VIEW_DESC: 112, 8 {
+        format: 0,
+        width: 8,
+        height: 16,
+        depth: 24,
+        firstMipmapLevel: 32,
+        lastMipmapLevel: 36,
+        firstLayer: 40,
+        lastLayer: 44,
+        reserved: 48,
+    }
+    cudaResourceDesc_linear: 40, 8 {
+        devPtr: 0,
+        desc: 8,
+        sizeInBytes: 32,
+    }
+    cudaResourceDesc_pitch2D: 56, 8 {
+        devPtr: 0,
+        desc: 8,
+        width: 32,
+        height: 40,
+        pitchInBytes: 48,
+    }
+    cudaResourceDesc_res: 56, 8 {
+        array: 0,
+        mipmap: 0,
+        linear: 0,
+        pitch2D: 0,
+    }
+    cudaResourceDesc: 64, 8 {
+        resType: 0,
+        res: 8,
+    }
+    cudaTextureDesc: 72, 4 {
+        addressMode: 0,
+        filterMode: 12,
+        readMode: 16,
+        sRGB: 20,
+        borderColor: 24,
+        normalizedCoords: 40,
+        maxAnisotropy: 44,
+        mipmapFilterMode: 48,
+        mipmapLevelBias: 52,
+        minMipmapLevelClamp: 56,
+        maxMipmapLevelClamp: 60,
+        disableTrilinearOptimization: 64,
+        seamlessCubemap: 68,
+    }
+    cudaResourceViewDesc: 48, 8 {
+        format: 0,
+        width: 8,
+        height: 16,
+        depth: 24,
+        firstMipmapLevel: 32,
+        lastMipmapLevel: 36,
+        firstLayer: 40,
+        lastLayer: 44,
     }
 }

@@ -18,6 +18,7 @@ mod layout13;
 pub mod nvml;
 mod runtime_enums;
 mod runtime_types;
+mod texture_types;
 
 pub use driver_enums::*;
 pub use driver_types::*;
@@ -26,6 +27,7 @@ pub use graph_types::*;
 pub use handles::*;
 pub use runtime_enums::*;
 pub use runtime_types::*;
+pub use texture_types::*;
 
 /// A C structure for which all zeroes is a value.
 ///

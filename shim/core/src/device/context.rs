@@ -203,6 +203,7 @@ impl Context {
             streams: unsafe { streams.as_ref() },
             memory: crate::memory::take_all(self),
             arrays: crate::memory::array::take_all(self),
+            objects: crate::memory::texture::take_all(self),
         })
     }
 }
@@ -213,6 +214,7 @@ struct Ended {
     streams: Option<&'static ContextStreams>,
     memory: Vec<crate::memory::Entry>,
     arrays: crate::memory::array::Ended,
+    objects: crate::memory::texture::Ended,
 }
 
 impl Ended {
@@ -224,6 +226,7 @@ impl Ended {
         }
         crate::memory::release_all(&self.memory);
         drop(self.arrays);
+        drop(self.objects);
         if self.context.primary {
             crate::memory::pool::device_ended(self.context.device);
         }

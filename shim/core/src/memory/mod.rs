@@ -16,6 +16,7 @@ pub mod pointer;
 pub mod pool;
 pub mod registry;
 pub mod rights;
+pub mod texture;
 pub mod unlisted;
 pub mod vmm;
 

@@ -29,6 +29,7 @@ mod pointer;
 mod pool;
 mod profiler;
 mod stream;
+mod texture;
 mod version;
 mod vmm;
 
@@ -62,5 +63,6 @@ pub use pointer::*;
 pub use pool::*;
 pub use profiler::*;
 pub use stream::*;
+pub use texture::*;
 pub use version::*;
 pub use vmm::*;

@@ -13,8 +13,8 @@ mod shape;
 
 use std::sync::Arc;
 
-pub use format::Format;
-pub use shape::Shape;
+pub use format::{Format, Numeric};
+pub use shape::{CUBEMAP, Dimensions, Shape};
 
 use super::unlisted::Unlisted;
 use crate::abi::{CUdevice_attribute, Error, Result};
@@ -201,12 +201,22 @@ impl Mipmapped {
         let array = self.levels.get(level as usize).ok_or(Error::INVALID_VALUE)?;
         Ok(array.handle)
     }
+
+    /// All levels, the largest first; one at least.
+    pub fn levels(&self) -> &[Arc<Array>] {
+        &self.levels
+    }
 }
 
 impl Array {
     /// The context that owns it.
     pub fn context(&self) -> &'static Context {
         self.memory.context()
+    }
+
+    /// First element.
+    pub fn address(&self) -> u64 {
+        self.base
     }
 
     /// Bytes of a row.

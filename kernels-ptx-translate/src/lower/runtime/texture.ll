@@ -1,0 +1,801 @@
+; Textures and surfaces in software. The layout of a descriptor is drawn in texture.rs, what is computed was measured on an
+; H200 (tests/oracle, textures): coordinates of 21 bits behind the point, fractions and weights of 8.
+; Dimensions: 1, 2, 3, and with layers 5 (1D) and 6 (2D).
+
+; Where level %level of an object is described.
+define internal ptr addrspace(1) @rg_tex_level_of(i64 %object, i32 %level) #1 {
+entry:
+  %d = inttoptr i64 %object to ptr addrspace(1)
+  %offset = shl i32 %level, 5
+  %at = add i32 %offset, 64
+  %p = getelementptr i8, ptr addrspace(1) %d, i32 %at
+  ret ptr addrspace(1) %p
+}
+
+; A word of a descriptor's head.
+define internal i32 @rg_tex_word(i64 %object, i32 %offset) #1 {
+entry:
+  %d = inttoptr i64 %object to ptr addrspace(1)
+  %p = getelementptr i8, ptr addrspace(1) %d, i32 %offset
+  %v = load i32, ptr addrspace(1) %p, align 4
+  ret i32 %v
+}
+
+; Width, height, depth of a level, and in the last place the layers of the object.
+define internal <4 x i32> @rg_tex_extents(i64 %object, i32 %level) #1 {
+entry:
+  %p = call ptr addrspace(1) @rg_tex_level_of(i64 %object, i32 %level)
+  %pw = getelementptr i8, ptr addrspace(1) %p, i32 8
+  %w = load i32, ptr addrspace(1) %pw, align 4
+  %ph = getelementptr i8, ptr addrspace(1) %p, i32 12
+  %h = load i32, ptr addrspace(1) %ph, align 4
+  %pd = getelementptr i8, ptr addrspace(1) %p, i32 16
+  %d = load i32, ptr addrspace(1) %pd, align 4
+  %l = call i32 @rg_tex_word(i64 %object, i32 24)
+  %v0 = insertelement <4 x i32> undef, i32 %w, i32 0
+  %v1 = insertelement <4 x i32> %v0, i32 %h, i32 1
+  %v2 = insertelement <4 x i32> %v1, i32 %d, i32 2
+  %v3 = insertelement <4 x i32> %v2, i32 %l, i32 3
+  ret <4 x i32> %v3
+}
+
+; The address of byte %x of row %y of slice %z of a level.
+define internal ptr addrspace(1) @rg_tex_address(ptr addrspace(1) %level, i64 %x, i32 %y, i32 %z) #1 {
+entry:
+  %base = load i64, ptr addrspace(1) %level, align 8
+  %pp = getelementptr i8, ptr addrspace(1) %level, i32 20
+  %pitch = load i32, ptr addrspace(1) %pp, align 4
+  %ps = getelementptr i8, ptr addrspace(1) %level, i32 24
+  %slice = load i64, ptr addrspace(1) %ps, align 8
+  %y64 = zext i32 %y to i64
+  %z64 = zext i32 %z to i64
+  %pitch64 = zext i32 %pitch to i64
+  %rows = mul i64 %y64, %pitch64
+  %slices = mul i64 %z64, %slice
+  %a0 = add i64 %base, %rows
+  %a1 = add i64 %a0, %slices
+  %a2 = add i64 %a1, %x
+  %p = inttoptr i64 %a2 to ptr addrspace(1)
+  ret ptr addrspace(1) %p
+}
+
+; log2 of the bytes of an element.
+define internal i32 @rg_tex_element_size(i32 %format) #1 {
+entry:
+  %size = and i32 %format, 3
+  %high = lshr i32 %format, 2
+  %channels = and i32 %high, 3
+  %v = add i32 %size, %channels
+  ret i32 %v
+}
+
+; A channel of an element as the bits of a result; 0 for one that the format lacks.
+define internal i32 @rg_tex_channel(ptr addrspace(1) %element, i32 %format, i32 %channel) #1 {
+entry:
+  %result = alloca i32, align 4, addrspace(5)
+  store i32 0, ptr addrspace(5) %result, align 4
+  %size = and i32 %format, 3
+  %high = lshr i32 %format, 2
+  %log = and i32 %high, 3
+  %count = shl i32 1, %log
+  %has = icmp ult i32 %channel, %count
+  br i1 %has, label %load, label %done
+load:
+  %offset = shl i32 %channel, %size
+  %p = getelementptr i8, ptr addrspace(1) %element, i32 %offset
+  %kind = lshr i32 %format, 4
+  %meaning = and i32 %kind, 3
+  %signed = icmp eq i32 %meaning, 1
+  switch i32 %size, label %word [
+    i32 0, label %byte
+    i32 1, label %short
+  ]
+word:
+  %w = load i32, ptr addrspace(1) %p, align 4
+  store i32 %w, ptr addrspace(5) %result, align 4
+  br label %done
+byte:
+  %b = load i8, ptr addrspace(1) %p, align 1
+  %bu = zext i8 %b to i32
+  %bs = sext i8 %b to i32
+  %bv = select i1 %signed, i32 %bs, i32 %bu
+  br label %integer
+short:
+  %h = load i16, ptr addrspace(1) %p, align 2
+  %hu = zext i16 %h to i32
+  %hs = sext i16 %h to i32
+  %hv = select i1 %signed, i32 %hs, i32 %hu
+  %float = icmp eq i32 %meaning, 2
+  br i1 %float, label %half, label %integer
+half:
+  %hh = bitcast i16 %h to half
+  %hf = fpext half %hh to float
+  %hw = bitcast float %hf to i32
+  store i32 %hw, ptr addrspace(5) %result, align 4
+  br label %done
+integer:
+  %v = phi i32 [ %bv, %byte ], [ %hv, %short ]
+  store i32 %v, ptr addrspace(5) %result, align 4
+  %fraction = and i32 %format, 64
+  %whole = icmp eq i32 %fraction, 0
+  br i1 %whole, label %done, label %divide
+divide:
+  %bits = shl i32 8, %size
+  %sign = zext i1 %signed to i32
+  %digits = sub i32 %bits, %sign
+  %power = shl i32 1, %digits
+  %most = sub i32 %power, 1
+  %n = sitofp i32 %v to float
+  %m = sitofp i32 %most to float
+  %q = fdiv float %n, %m
+  %q1 = call float @llvm.maxnum.f32(float %q, float -1.0)
+  %qw = bitcast float %q1 to i32
+  store i32 %qw, ptr addrspace(5) %result, align 4
+  br label %done
+done:
+  %r = load i32, ptr addrspace(5) %result, align 4
+  ret i32 %r
+}
+
+; The four channels of an element.
+define internal <4 x i32> @rg_tex_decode(ptr addrspace(1) %element, i32 %format) #1 {
+entry:
+  %c0 = call i32 @rg_tex_channel(ptr addrspace(1) %element, i32 %format, i32 0)
+  %c1 = call i32 @rg_tex_channel(ptr addrspace(1) %element, i32 %format, i32 1)
+  %c2 = call i32 @rg_tex_channel(ptr addrspace(1) %element, i32 %format, i32 2)
+  %c3 = call i32 @rg_tex_channel(ptr addrspace(1) %element, i32 %format, i32 3)
+  %v0 = insertelement <4 x i32> undef, i32 %c0, i32 0
+  %v1 = insertelement <4 x i32> %v0, i32 %c1, i32 1
+  %v2 = insertelement <4 x i32> %v1, i32 %c2, i32 2
+  %v3 = insertelement <4 x i32> %v2, i32 %c3, i32 3
+  ret <4 x i32> %v3
+}
+
+; The border: as it was given for floats and fractions, as integers else; 0 for a channel that the format lacks.
+define internal i32 @rg_tex_border_channel(i64 %object, i32 %format, i32 %channel) #1 {
+entry:
+  %offset = shl i32 %channel, 2
+  %at = add i32 %offset, 48
+  %w = call i32 @rg_tex_word(i64 %object, i32 %at)
+  %f = bitcast i32 %w to float
+  %s = call i32 @llvm.fptosi.sat.i32.f32(float %f)
+  %kind = and i32 %format, 96
+  %integer = icmp eq i32 %kind, 0
+  %v = select i1 %integer, i32 %s, i32 %w
+  %high = lshr i32 %format, 2
+  %log = and i32 %high, 3
+  %count = shl i32 1, %log
+  %has = icmp ult i32 %channel, %count
+  %r = select i1 %has, i32 %v, i32 0
+  ret i32 %r
+}
+
+define internal <4 x i32> @rg_tex_border(i64 %object, i32 %format) #1 {
+entry:
+  %c0 = call i32 @rg_tex_border_channel(i64 %object, i32 %format, i32 0)
+  %c1 = call i32 @rg_tex_border_channel(i64 %object, i32 %format, i32 1)
+  %c2 = call i32 @rg_tex_border_channel(i64 %object, i32 %format, i32 2)
+  %c3 = call i32 @rg_tex_border_channel(i64 %object, i32 %format, i32 3)
+  %v0 = insertelement <4 x i32> undef, i32 %c0, i32 0
+  %v1 = insertelement <4 x i32> %v0, i32 %c1, i32 1
+  %v2 = insertelement <4 x i32> %v1, i32 %c2, i32 2
+  %v3 = insertelement <4 x i32> %v2, i32 %c3, i32 3
+  ret <4 x i32> %v3
+}
+
+; The element of an index that may lie outside by one extent: -1 where the border is read.
+define internal i32 @rg_tex_index(i32 %index, i32 %extent, i32 %mode) #1 {
+entry:
+  %last = sub i32 %extent, 1
+  %low = call i32 @llvm.smax.i32(i32 %index, i32 0)
+  %clamped = call i32 @llvm.smin.i32(i32 %low, i32 %last)
+  %mirrors = icmp eq i32 %mode, 2
+  %twice = shl i32 %extent, 1
+  %period = select i1 %mirrors, i32 %twice, i32 %extent
+  %below = icmp slt i32 %index, 0
+  %raised = add i32 %index, %period
+  %from = select i1 %below, i32 %raised, i32 %index
+  %above = icmp sge i32 %from, %period
+  %lowered = sub i32 %from, %period
+  %within = select i1 %above, i32 %lowered, i32 %from
+  %back = icmp sge i32 %within, %extent
+  %end = sub i32 %twice, 1
+  %reflected = sub i32 %end, %within
+  %folded = select i1 %back, i32 %reflected, i32 %within
+  %border = icmp eq i32 %mode, 3
+  %clamps = icmp eq i32 %mode, 1
+  %i0 = select i1 %border, i32 %index, i32 %folded
+  %i1 = select i1 %clamps, i32 %clamped, i32 %i0
+  %inside = icmp ult i32 %i1, %extent
+  %r = select i1 %inside, i32 %i1, i32 -1
+  ret i32 %r
+}
+
+; A coordinate to the indices of the element and of the next one, and the weight of that in 256ths.
+define internal <4 x i32> @rg_tex_axis(float %u, i32 %extent, i32 %modes, i32 %sampling) #1 {
+entry:
+  %norm = and i32 %sampling, 128
+  %normalized = icmp ne i32 %norm, 0
+  %filter = and i32 %sampling, 64
+  %linear = icmp ne i32 %filter, 0
+  %mode = and i32 %modes, 3
+  %odd = and i32 %mode, 1
+  %repeats = icmp eq i32 %odd, 0
+  %folds = and i1 %repeats, %normalized
+  ; Only normalized coordinates wrap or mirror.
+  %plain = select i1 %repeats, i32 1, i32 %mode
+  %m = select i1 %normalized, i32 %mode, i32 %plain
+  %mirrors = icmp eq i32 %mode, 2
+  %nan = fcmp uno float %u, 0.0
+  %u0 = select i1 %nan, float 0.0, float %u
+  %half = select i1 %mirrors, float 0.5, float 1.0
+  %double = select i1 %mirrors, float 2.0, float 1.0
+  %turns = fmul float %u0, %half
+  %whole = call float @llvm.floor.f32(float %turns)
+  %away = fmul float %whole, %double
+  %rest = fsub float %u0, %away
+  %u1 = select i1 %folds, float %rest, float %u0
+  %lost = fcmp uno float %u1, 0.0
+  %u2 = select i1 %lost, float 0.0, float %u1
+  %scaled = fmul float %u2, 2097152.0
+  %cut = call float @llvm.floor.f32(float %scaled)
+  %q = fmul float %cut, 0x3EA0000000000000
+  %u3 = select i1 %normalized, float %q, float %u2
+  %wide = fpext float %u3 to double
+  %n = uitofp i32 %extent to double
+  %times = select i1 %normalized, double %n, double 1.0
+  %t = fmul double %wide, %times
+  %floor = call double @llvm.floor.f64(double %t)
+  %point = call i32 @llvm.fptosi.sat.i32.f64(double %floor)
+  %t256 = fmul double %t, 256.0
+  %centre = fsub double %t256, 127.5
+  %cut256 = call double @llvm.floor.f64(double %centre)
+  %fixed = call i32 @llvm.fptosi.sat.i32.f64(double %cut256)
+  %before = ashr i32 %fixed, 8
+  %fraction = and i32 %fixed, 255
+  %i = select i1 %linear, i32 %before, i32 %point
+  %next = add i32 %i, 1
+  %i0 = call i32 @rg_tex_index(i32 %i, i32 %extent, i32 %m)
+  %i1 = call i32 @rg_tex_index(i32 %next, i32 %extent, i32 %m)
+  ; A clamped coordinate lies on its element.
+  %clamps = icmp eq i32 %m, 1
+  %same = icmp eq i32 %i0, %i1
+  %clamped = and i1 %clamps, %same
+  %nearest = xor i1 %linear, true
+  %exact = or i1 %clamped, %nearest
+  %f = select i1 %exact, i32 0, i32 %fraction
+  %v0 = insertelement <4 x i32> undef, i32 %i0, i32 0
+  %v1 = insertelement <4 x i32> %v0, i32 %i1, i32 1
+  %v2 = insertelement <4 x i32> %v1, i32 %f, i32 2
+  %v3 = insertelement <4 x i32> %v2, i32 0, i32 3
+  ret <4 x i32> %v3
+}
+
+; The element of the indices, or the border where one of them is -1.
+define internal <4 x i32> @rg_tex_element(i64 %object, i32 %level, i32 %format, i32 %x, i32 %y, i32 %z) #1 {
+entry:
+  %result = alloca <4 x i32>, align 16, addrspace(5)
+  %xy = or i32 %x, %y
+  %xyz = or i32 %xy, %z
+  %outside = icmp slt i32 %xyz, 0
+  br i1 %outside, label %border, label %load
+border:
+  %b = call <4 x i32> @rg_tex_border(i64 %object, i32 %format)
+  store <4 x i32> %b, ptr addrspace(5) %result, align 16
+  br label %done
+load:
+  %l = call ptr addrspace(1) @rg_tex_level_of(i64 %object, i32 %level)
+  %size = call i32 @rg_tex_element_size(i32 %format)
+  %x64 = zext i32 %x to i64
+  %size64 = zext i32 %size to i64
+  %bytes = shl i64 %x64, %size64
+  %p = call ptr addrspace(1) @rg_tex_address(ptr addrspace(1) %l, i64 %bytes, i32 %y, i32 %z)
+  %v = call <4 x i32> @rg_tex_decode(ptr addrspace(1) %p, i32 %format)
+  store <4 x i32> %v, ptr addrspace(5) %result, align 16
+  br label %done
+done:
+  %r = load <4 x i32>, ptr addrspace(5) %result, align 16
+  ret <4 x i32> %r
+}
+
+; A product of two weights of 256; a half is rounded up with %half 128, down with 127.
+define internal i32 @rg_tex_weight(i32 %a, i32 %b, i32 %half) #1 {
+entry:
+  %p = mul i32 %a, %b
+  %r = add i32 %p, %half
+  %w = lshr i32 %r, 8
+  ret i32 %w
+}
+
+; The sampler: one element, or the 4 or 8 around mixed by their weights.
+define internal <4 x i32> @rg_tex_sample(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %level) #2 {
+entry:
+  %result = alloca <4 x i32>, align 16, addrspace(5)
+  store <4 x i32> zeroinitializer, ptr addrspace(5) %result, align 16
+  %format = call i32 @rg_tex_word(i64 %object, i32 0)
+  %sampling = call i32 @rg_tex_word(i64 %object, i32 4)
+  %memory = and i32 %sampling, 512
+  %fetched = icmp ne i32 %memory, 0
+  br i1 %fetched, label %done, label %place
+place:
+  %e = call <4 x i32> @rg_tex_extents(i64 %object, i32 %level)
+  %width = extractelement <4 x i32> %e, i32 0
+  %height = extractelement <4 x i32> %e, i32 1
+  %depth = extractelement <4 x i32> %e, i32 2
+  %layers = extractelement <4 x i32> %e, i32 3
+  %deep = icmp eq i32 %dimensions, 3
+  %layered = icmp ugt i32 %dimensions, 3
+  ; A row of a layered array has no border above it (recorded); one of a plain array has.
+  %row = icmp eq i32 %dimensions, 5
+  %modes = lshr i32 %sampling, 2
+  %modey = select i1 %row, i32 1, i32 %modes
+  %modez = lshr i32 %sampling, 4
+  %x = call <4 x i32> @rg_tex_axis(float %u, i32 %width, i32 %sampling, i32 %sampling)
+  %y = call <4 x i32> @rg_tex_axis(float %v, i32 %height, i32 %modey, i32 %sampling)
+  %zd = call <4 x i32> @rg_tex_axis(float %w, i32 %depth, i32 %modez, i32 %sampling)
+  %most = call i32 @llvm.umax.i32(i32 %layers, i32 1)
+  %lastlayer = sub i32 %most, 1
+  %clamped = call i32 @llvm.umin.i32(i32 %layer, i32 %lastlayer)
+  %slice = select i1 %layered, i32 %clamped, i32 0
+  %zd0 = extractelement <4 x i32> %zd, i32 0
+  %zd1 = extractelement <4 x i32> %zd, i32 1
+  %zdf = extractelement <4 x i32> %zd, i32 2
+  %x0 = extractelement <4 x i32> %x, i32 0
+  %x1 = extractelement <4 x i32> %x, i32 1
+  %a = extractelement <4 x i32> %x, i32 2
+  %y0 = extractelement <4 x i32> %y, i32 0
+  %y1 = extractelement <4 x i32> %y, i32 1
+  %b = extractelement <4 x i32> %y, i32 2
+  %z0 = select i1 %deep, i32 %zd0, i32 %slice
+  %z1 = select i1 %deep, i32 %zd1, i32 %slice
+  %c = select i1 %deep, i32 %zdf, i32 0
+  %filter = and i32 %sampling, 64
+  %linear = icmp ne i32 %filter, 0
+  br i1 %linear, label %mix, label %one
+one:
+  %point = call <4 x i32> @rg_tex_element(i64 %object, i32 %level, i32 %format, i32 %x0, i32 %y0, i32 %z0)
+  store <4 x i32> %point, ptr addrspace(5) %result, align 16
+  br label %done
+mix:
+  %taps = select i1 %deep, i32 8, i32 4
+  br label %tap
+tap:
+  %t = phi i32 [ 0, %mix ], [ %t1, %tap ]
+  %s0 = phi double [ 0.0, %mix ], [ %n0, %tap ]
+  %s1 = phi double [ 0.0, %mix ], [ %n1, %tap ]
+  %s2 = phi double [ 0.0, %mix ], [ %n2, %tap ]
+  %s3 = phi double [ 0.0, %mix ], [ %n3, %tap ]
+  %tx = and i32 %t, 1
+  %ty = and i32 %t, 2
+  %tz = and i32 %t, 4
+  %right = icmp ne i32 %tx, 0
+  %lower = icmp ne i32 %ty, 0
+  %behind = icmp ne i32 %tz, 0
+  %xi = select i1 %right, i32 %x1, i32 %x0
+  %yi = select i1 %lower, i32 %y1, i32 %y0
+  %zi = select i1 %behind, i32 %z1, i32 %z0
+  ; The weight of a slice is split between columns, that of a column between rows; what is left of each goes to the first.
+  ; Halves go to the second, but in the first column of all.
+  %later = or i32 %tx, %tz
+  %first = icmp eq i32 %later, 0
+  %half = select i1 %first, i32 127, i32 128
+  %front = sub i32 256, %c
+  %wz = select i1 %behind, i32 %c, i32 %front
+  %wzx = call i32 @rg_tex_weight(i32 %wz, i32 %a, i32 128)
+  %wzl = sub i32 %wz, %wzx
+  %wx = select i1 %right, i32 %wzx, i32 %wzl
+  %wxy = call i32 @rg_tex_weight(i32 %wx, i32 %b, i32 %half)
+  %wxu = sub i32 %wx, %wxy
+  %weight = select i1 %lower, i32 %wxy, i32 %wxu
+  %texel = call <4 x i32> @rg_tex_element(i64 %object, i32 %level, i32 %format, i32 %xi, i32 %yi, i32 %zi)
+  %n0 = call double @rg_tex_add(double %s0, <4 x i32> %texel, i32 0, i32 %weight)
+  %n1 = call double @rg_tex_add(double %s1, <4 x i32> %texel, i32 1, i32 %weight)
+  %n2 = call double @rg_tex_add(double %s2, <4 x i32> %texel, i32 2, i32 %weight)
+  %n3 = call double @rg_tex_add(double %s3, <4 x i32> %texel, i32 3, i32 %weight)
+  %t1 = add i32 %t, 1
+  %more = icmp ult i32 %t1, %taps
+  br i1 %more, label %tap, label %mixed
+mixed:
+  %f0 = call i32 @rg_tex_share(double %n0)
+  %f1 = call i32 @rg_tex_share(double %n1)
+  %f2 = call i32 @rg_tex_share(double %n2)
+  %f3 = call i32 @rg_tex_share(double %n3)
+  %r0 = insertelement <4 x i32> undef, i32 %f0, i32 0
+  %r1 = insertelement <4 x i32> %r0, i32 %f1, i32 1
+  %r2 = insertelement <4 x i32> %r1, i32 %f2, i32 2
+  %r3 = insertelement <4 x i32> %r2, i32 %f3, i32 3
+  store <4 x i32> %r3, ptr addrspace(5) %result, align 16
+  br label %done
+done:
+  %r = load <4 x i32>, ptr addrspace(5) %result, align 16
+  ret <4 x i32> %r
+}
+
+; Adds a channel with its weight; what has none is not looked at, infinite or not.
+define internal double @rg_tex_add(double %sum, <4 x i32> %texel, i32 %channel, i32 %weight) #1 {
+entry:
+  %word = extractelement <4 x i32> %texel, i32 %channel
+  %f = bitcast i32 %word to float
+  %d = fpext float %f to double
+  %w = uitofp i32 %weight to double
+  %p = fmul double %d, %w
+  %none = icmp eq i32 %weight, 0
+  %s = fadd double %sum, %p
+  %r = select i1 %none, double %sum, double %s
+  ret double %r
+}
+
+; A sum of 256ths as the bits of a float.
+define internal i32 @rg_tex_share(double %sum) #1 {
+entry:
+  %q = fmul double %sum, 3.90625e-3
+  %f = fptrunc double %q to float
+  %nan = fcmp uno float %f, 0.0
+  %w = bitcast float %f to i32
+  %r = select i1 %nan, i32 2147483647, i32 %w
+  ret i32 %r
+}
+
+; An element by its indices: 0 outside, whatever the address mode, and in a plain array of one dimension (recorded).
+define internal <4 x i32> @rg_tex_fetch(i64 %object, i32 %dimensions, i32 %x, i32 %y, i32 %z, i32 %layer) #2 {
+entry:
+  %result = alloca <4 x i32>, align 16, addrspace(5)
+  store <4 x i32> zeroinitializer, ptr addrspace(5) %result, align 16
+  %format = call i32 @rg_tex_word(i64 %object, i32 0)
+  %sampling = call i32 @rg_tex_word(i64 %object, i32 4)
+  %e = call <4 x i32> @rg_tex_extents(i64 %object, i32 0)
+  %width = extractelement <4 x i32> %e, i32 0
+  %height = extractelement <4 x i32> %e, i32 1
+  %depth = extractelement <4 x i32> %e, i32 2
+  %layers = extractelement <4 x i32> %e, i32 3
+  %memory = and i32 %sampling, 512
+  %array = icmp eq i32 %memory, 0
+  %line = icmp eq i32 %dimensions, 1
+  %nothing = and i1 %array, %line
+  %layered = icmp ugt i32 %dimensions, 3
+  %slice = select i1 %layered, i32 %layer, i32 %z
+  %most = select i1 %layered, i32 %layers, i32 %depth
+  %inx = icmp ult i32 %x, %width
+  %iny = icmp ult i32 %y, %height
+  %inz = icmp ult i32 %slice, %most
+  %inxy = and i1 %inx, %iny
+  %inxyz = and i1 %inxy, %inz
+  %found = xor i1 %nothing, true
+  %inside = and i1 %inxyz, %found
+  br i1 %inside, label %load, label %done
+load:
+  %v = call <4 x i32> @rg_tex_element(i64 %object, i32 0, i32 %format, i32 %x, i32 %y, i32 %slice)
+  store <4 x i32> %v, ptr addrspace(5) %result, align 16
+  br label %done
+done:
+  %r = load <4 x i32>, ptr addrspace(5) %result, align 16
+  ret <4 x i32> %r
+}
+
+; Where %bytes bytes of a surface are, that many a multiple of which %x is: 0 outside where %mode is 0 (zero) and 2 (trap,
+; an address that faults); with 1 the nearest inside. A misaligned access traps (NVIDIA: misaligned address).
+define internal i64 @rg_surf_address(i64 %object, i32 %dimensions, i32 %x, i32 %y, i32 %z, i32 %layer, i32 %bytes, i32 %mode) #2 {
+entry:
+  %mask = sub i32 %bytes, 1
+  %odd = and i32 %x, %mask
+  %misaligned = icmp ne i32 %odd, 0
+  br i1 %misaligned, label %stop, label %place
+stop:
+  call void @llvm.trap()
+  br label %place
+place:
+  %format = call i32 @rg_tex_word(i64 %object, i32 0)
+  %element = call i32 @rg_tex_element_size(i32 %format)
+  %e = call <4 x i32> @rg_tex_extents(i64 %object, i32 0)
+  %width = extractelement <4 x i32> %e, i32 0
+  %height = extractelement <4 x i32> %e, i32 1
+  %depth = extractelement <4 x i32> %e, i32 2
+  %layers = extractelement <4 x i32> %e, i32 3
+  %row = shl i32 %width, %element
+  %back = sub i32 0, %bytes
+  %fitting = and i32 %row, %back
+  %lastx = sub i32 %fitting, %bytes
+  %lasty = sub i32 %height, 1
+  %layered = icmp ugt i32 %dimensions, 3
+  %slice = select i1 %layered, i32 %layer, i32 %z
+  %slices = select i1 %layered, i32 %layers, i32 %depth
+  %lastz = sub i32 %slices, 1
+  %outx = icmp uge i32 %x, %fitting
+  %outy = icmp uge i32 %y, %height
+  %outz = icmp uge i32 %slice, %slices
+  %outxy = or i1 %outx, %outy
+  %out = or i1 %outxy, %outz
+  %low = call i32 @llvm.smax.i32(i32 %x, i32 0)
+  %cx = call i32 @llvm.smin.i32(i32 %low, i32 %lastx)
+  %lowy = call i32 @llvm.smax.i32(i32 %y, i32 0)
+  %cy = call i32 @llvm.smin.i32(i32 %lowy, i32 %lasty)
+  %lowz = call i32 @llvm.smax.i32(i32 %z, i32 0)
+  %czd = call i32 @llvm.smin.i32(i32 %lowz, i32 %lastz)
+  %czl = call i32 @llvm.umin.i32(i32 %layer, i32 %lastz)
+  %cz = select i1 %layered, i32 %czl, i32 %czd
+  %l = call ptr addrspace(1) @rg_tex_level_of(i64 %object, i32 0)
+  %x64 = zext i32 %cx to i64
+  %p = call ptr addrspace(1) @rg_tex_address(ptr addrspace(1) %l, i64 %x64, i32 %cy, i32 %cz)
+  %a = ptrtoint ptr addrspace(1) %p to i64
+  %clamps = icmp eq i32 %mode, 1
+  %room = icmp ne i32 %fitting, 0
+  %near = and i1 %clamps, %room
+  %in = xor i1 %out, true
+  %good = or i1 %in, %near
+  %r = select i1 %good, i64 %a, i64 0
+  ret i64 %r
+}
+
+; Writes a channel as the surface's format has it: integers saturated, halves too (recorded).
+define internal void @rg_surf_put_channel(i64 %element, i32 %format, i32 %channel, i32 %word) #1 {
+entry:
+  %size = and i32 %format, 3
+  %high = lshr i32 %format, 2
+  %log = and i32 %high, 3
+  %count = shl i32 1, %log
+  %has = icmp ult i32 %channel, %count
+  br i1 %has, label %convert, label %done
+convert:
+  %offset = shl i32 %channel, %size
+  %offset64 = zext i32 %offset to i64
+  %at = add i64 %element, %offset64
+  %p = inttoptr i64 %at to ptr addrspace(1)
+  %kind = lshr i32 %format, 4
+  %meaning = and i32 %kind, 3
+  %signed = icmp eq i32 %meaning, 1
+  %bits = shl i32 8, %size
+  %sign = zext i1 %signed to i32
+  %digits = sub i32 %bits, %sign
+  %narrow = and i32 %digits, 31
+  %power = shl i32 1, %narrow
+  %most = sub i32 %power, 1
+  %least = sub i32 0, %power
+  %s0 = call i32 @llvm.smin.i32(i32 %word, i32 %most)
+  %s1 = call i32 @llvm.smax.i32(i32 %s0, i32 %least)
+  %u = call i32 @llvm.umin.i32(i32 %word, i32 %most)
+  %v = select i1 %signed, i32 %s1, i32 %u
+  switch i32 %size, label %whole [
+    i32 0, label %byte
+    i32 1, label %short
+  ]
+whole:
+  store i32 %word, ptr addrspace(1) %p, align 4
+  br label %done
+byte:
+  %b = trunc i32 %v to i8
+  store i8 %b, ptr addrspace(1) %p, align 1
+  br label %done
+short:
+  %f = bitcast i32 %word to float
+  %nan = fcmp uno float %f, 0.0
+  %f0 = call float @llvm.minnum.f32(float %f, float 65504.0)
+  %f1 = call float @llvm.maxnum.f32(float %f0, float -65504.0)
+  %f2 = select i1 %nan, float %f, float %f1
+  %h = fptrunc float %f2 to half
+  %hb = bitcast half %h to i16
+  %hv = trunc i32 %v to i16
+  %float = icmp eq i32 %meaning, 2
+  %hw = select i1 %float, i16 %hb, i16 %hv
+  store i16 %hw, ptr addrspace(1) %p, align 2
+  br label %done
+done:
+  ret void
+}
+
+; Writes an element, whose place is given in elements. 0 (zero) writes nothing outside, 2 (trap) faults.
+define internal void @rg_surf_put(i64 %object, i32 %dimensions, i32 %x, i32 %y, i32 %z, i32 %layer, i32 %mode, <4 x i32> %words) #2 {
+entry:
+  %format = call i32 @rg_tex_word(i64 %object, i32 0)
+  %size = call i32 @rg_tex_element_size(i32 %format)
+  %bytes = shl i32 1, %size
+  %at = shl i32 %x, %size
+  %a = call i64 @rg_surf_address(i64 %object, i32 %dimensions, i32 %at, i32 %y, i32 %z, i32 %layer, i32 %bytes, i32 %mode)
+  %nowhere = icmp eq i64 %a, 0
+  %quiet = icmp ne i32 %mode, 2
+  %skipped = and i1 %nowhere, %quiet
+  br i1 %skipped, label %done, label %write
+write:
+  %w0 = extractelement <4 x i32> %words, i32 0
+  call void @rg_surf_put_channel(i64 %a, i32 %format, i32 0, i32 %w0)
+  %w1 = extractelement <4 x i32> %words, i32 1
+  call void @rg_surf_put_channel(i64 %a, i32 %format, i32 1, i32 %w1)
+  %w2 = extractelement <4 x i32> %words, i32 2
+  call void @rg_surf_put_channel(i64 %a, i32 %format, i32 2, i32 %w2)
+  %w3 = extractelement <4 x i32> %words, i32 3
+  call void @rg_surf_put_channel(i64 %a, i32 %format, i32 3, i32 %w3)
+  br label %done
+done:
+  ret void
+}
+
+; Mixes two levels, %f 256ths of the second.
+define internal <4 x i32> @rg_tex_blend(<4 x i32> %first, <4 x i32> %second, i32 %f) #1 {
+entry:
+  %g = sub i32 256, %f
+  %a0 = call double @rg_tex_add(double 0.0, <4 x i32> %first, i32 0, i32 %g)
+  %a1 = call double @rg_tex_add(double 0.0, <4 x i32> %first, i32 1, i32 %g)
+  %a2 = call double @rg_tex_add(double 0.0, <4 x i32> %first, i32 2, i32 %g)
+  %a3 = call double @rg_tex_add(double 0.0, <4 x i32> %first, i32 3, i32 %g)
+  %b0 = call double @rg_tex_add(double %a0, <4 x i32> %second, i32 0, i32 %f)
+  %b1 = call double @rg_tex_add(double %a1, <4 x i32> %second, i32 1, i32 %f)
+  %b2 = call double @rg_tex_add(double %a2, <4 x i32> %second, i32 2, i32 %f)
+  %b3 = call double @rg_tex_add(double %a3, <4 x i32> %second, i32 3, i32 %f)
+  %c0 = call i32 @rg_tex_share(double %b0)
+  %c1 = call i32 @rg_tex_share(double %b1)
+  %c2 = call i32 @rg_tex_share(double %b2)
+  %c3 = call i32 @rg_tex_share(double %b3)
+  %v0 = insertelement <4 x i32> undef, i32 %c0, i32 0
+  %v1 = insertelement <4 x i32> %v0, i32 %c1, i32 1
+  %v2 = insertelement <4 x i32> %v1, i32 %c2, i32 2
+  %v3 = insertelement <4 x i32> %v2, i32 %c3, i32 3
+  ret <4 x i32> %v3
+}
+
+; The sampler at a level of detail: one level, or two mixed with a weight of 8 bits.
+define internal <4 x i32> @rg_tex_level(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, float %lod) #2 {
+entry:
+  %result = alloca <4 x i32>, align 16, addrspace(5)
+  %sampling = call i32 @rg_tex_word(i64 %object, i32 4)
+  %bw = call i32 @rg_tex_word(i64 %object, i32 8)
+  %bias = bitcast i32 %bw to float
+  %lw = call i32 @rg_tex_word(i64 %object, i32 12)
+  %least = bitcast i32 %lw to float
+  %gw = call i32 @rg_tex_word(i64 %object, i32 16)
+  %greatest = bitcast i32 %gw to float
+  %levels = call i32 @rg_tex_word(i64 %object, i32 20)
+  %lastlevel = sub i32 %levels, 1
+  %last = call i32 @llvm.smax.i32(i32 %lastlevel, i32 0)
+  %biased = fadd float %lod, %bias
+  %below = call float @llvm.minnum.f32(float %biased, float %greatest)
+  %within = call float @llvm.maxnum.f32(float %below, float %least)
+  %positive = call float @llvm.maxnum.f32(float %within, float 0.0)
+  %scaled = fmul float %positive, 256.0
+  %fixed = call i32 @llvm.fptoui.sat.i32.f32(float %scaled)
+  %mode = and i32 %sampling, 256
+  %mixes = icmp ne i32 %mode, 0
+  %small = call i32 @llvm.umin.i32(i32 %fixed, i32 65536)
+  %nearer = add i32 %small, 128
+  %cut = select i1 %mixes, i32 %small, i32 %nearer
+  %whole = lshr i32 %cut, 8
+  %first = call i32 @llvm.umin.i32(i32 %whole, i32 %last)
+  %next = add i32 %first, 1
+  %second = call i32 @llvm.umin.i32(i32 %next, i32 %last)
+  %rest = and i32 %small, 255
+  %f = select i1 %mixes, i32 %rest, i32 0
+  %a = call <4 x i32> @rg_tex_sample(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %first)
+  store <4 x i32> %a, ptr addrspace(5) %result, align 16
+  %alone = icmp eq i32 %f, 0
+  br i1 %alone, label %done, label %two
+two:
+  %b = call <4 x i32> @rg_tex_sample(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %second)
+  %m = call <4 x i32> @rg_tex_blend(<4 x i32> %a, <4 x i32> %b, i32 %f)
+  store <4 x i32> %m, ptr addrspace(5) %result, align 16
+  br label %done
+done:
+  %r = load <4 x i32>, ptr addrspace(5) %result, align 16
+  ret <4 x i32> %r
+}
+
+; The length of a step of coordinates, in elements of the first level.
+define internal float @rg_tex_step(i64 %object, float %u, float %v, float %w) #1 {
+entry:
+  %e = call <4 x i32> @rg_tex_extents(i64 %object, i32 0)
+  %width = extractelement <4 x i32> %e, i32 0
+  %height = extractelement <4 x i32> %e, i32 1
+  %depth = extractelement <4 x i32> %e, i32 2
+  %fw = uitofp i32 %width to float
+  %fh = uitofp i32 %height to float
+  %fd = uitofp i32 %depth to float
+  %x = fmul float %u, %fw
+  %y = fmul float %v, %fh
+  %z = fmul float %w, %fd
+  %xx = fmul float %x, %x
+  %yy = call float @llvm.fma.f32(float %y, float %y, float %xx)
+  %zz = call float @llvm.fma.f32(float %z, float %z, float %yy)
+  ret float %zz
+}
+
+; The level of detail of two gradients.
+define internal float @rg_tex_detail(i64 %object, float %ux, float %vx, float %wx, float %uy, float %vy, float %wy) #1 {
+entry:
+  %x = call float @rg_tex_step(i64 %object, float %ux, float %vx, float %wx)
+  %y = call float @rg_tex_step(i64 %object, float %uy, float %vy, float %wy)
+  %longer = call float @llvm.maxnum.f32(float %x, float %y)
+  %log = call float @llvm.log2.f32(float %longer)
+  %half = fmul float %log, 0.5
+  ret float %half
+}
+
+; The face of a cube that a direction meets, and where: u, v and the face. Of equal components the last counts.
+define internal <4 x i32> @rg_tex_face(float %x, float %y, float %z) #1 {
+entry:
+  %ax = call float @llvm.fabs.f32(float %x)
+  %ay = call float @llvm.fabs.f32(float %y)
+  %az = call float @llvm.fabs.f32(float %z)
+  %axy = call float @llvm.maxnum.f32(float %ax, float %ay)
+  %onz = fcmp oge float %az, %axy
+  %ony = fcmp oge float %ay, %ax
+  %nx = fneg float %x
+  %ny = fneg float %y
+  %nz = fneg float %z
+  %negx = fcmp olt float %x, 0.0
+  %negy = fcmp olt float %y, 0.0
+  %negz = fcmp olt float %z, 0.0
+  %sx = select i1 %negx, float %z, float %nz
+  %tz = select i1 %negy, float %nz, float %z
+  %sz = select i1 %negz, float %nx, float %x
+  %fx = select i1 %negx, i32 1, i32 0
+  %fy = select i1 %negy, i32 3, i32 2
+  %fz = select i1 %negz, i32 5, i32 4
+  %s0 = select i1 %ony, float %x, float %sx
+  %t0 = select i1 %ony, float %tz, float %ny
+  %m0 = select i1 %ony, float %ay, float %ax
+  %f0 = select i1 %ony, i32 %fy, i32 %fx
+  %s = select i1 %onz, float %sz, float %s0
+  %t = select i1 %onz, float %ny, float %t0
+  %m = select i1 %onz, float %az, float %m0
+  %f = select i1 %onz, i32 %fz, i32 %f0
+  %qs = fdiv float %s, %m
+  %qt = fdiv float %t, %m
+  %ps = fadd float %qs, 1.0
+  %pt = fadd float %qt, 1.0
+  %u = fmul float %ps, 0.5
+  %v = fmul float %pt, 0.5
+  %uw = bitcast float %u to i32
+  %vw = bitcast float %v to i32
+  %v0 = insertelement <4 x i32> undef, i32 %uw, i32 0
+  %v1 = insertelement <4 x i32> %v0, i32 %vw, i32 1
+  %v2 = insertelement <4 x i32> %v1, i32 %f, i32 2
+  %v3 = insertelement <4 x i32> %v2, i32 0, i32 3
+  ret <4 x i32> %v3
+}
+
+; The layer that a face of a cube of an array of cubes is.
+define internal i32 @rg_tex_cube_layer(i64 %object, i32 %cube, i32 %face) #1 {
+entry:
+  %layers = call i32 @rg_tex_word(i64 %object, i32 24)
+  %cubes = udiv i32 %layers, 6
+  %most = call i32 @llvm.umax.i32(i32 %cubes, i32 1)
+  %last = sub i32 %most, 1
+  %c = call i32 @llvm.umin.i32(i32 %cube, i32 %last)
+  %first = mul i32 %c, 6
+  %r = add i32 %first, %face
+  ret i32 %r
+}
+
+; One channel of the four elements that a linear filter would mix, from the lower left against the clock.
+define internal <4 x i32> @rg_tex_gather(i64 %object, i32 %dimensions, float %u, float %v, i32 %layer, i32 %channel) #2 {
+entry:
+  %format = call i32 @rg_tex_word(i64 %object, i32 0)
+  %asked = call i32 @rg_tex_word(i64 %object, i32 4)
+  %sampling = or i32 %asked, 64
+  %e = call <4 x i32> @rg_tex_extents(i64 %object, i32 0)
+  %width = extractelement <4 x i32> %e, i32 0
+  %height = extractelement <4 x i32> %e, i32 1
+  %layers = extractelement <4 x i32> %e, i32 3
+  %modey = lshr i32 %sampling, 2
+  %x = call <4 x i32> @rg_tex_axis(float %u, i32 %width, i32 %sampling, i32 %sampling)
+  %y = call <4 x i32> @rg_tex_axis(float %v, i32 %height, i32 %modey, i32 %sampling)
+  %most = call i32 @llvm.umax.i32(i32 %layers, i32 1)
+  %last = sub i32 %most, 1
+  %clamped = call i32 @llvm.umin.i32(i32 %layer, i32 %last)
+  %layered = icmp ugt i32 %dimensions, 3
+  %z = select i1 %layered, i32 %clamped, i32 0
+  %x0 = extractelement <4 x i32> %x, i32 0
+  %x1 = extractelement <4 x i32> %x, i32 1
+  %y0 = extractelement <4 x i32> %y, i32 0
+  %y1 = extractelement <4 x i32> %y, i32 1
+  %a = call <4 x i32> @rg_tex_element(i64 %object, i32 0, i32 %format, i32 %x0, i32 %y1, i32 %z)
+  %b = call <4 x i32> @rg_tex_element(i64 %object, i32 0, i32 %format, i32 %x1, i32 %y1, i32 %z)
+  %c = call <4 x i32> @rg_tex_element(i64 %object, i32 0, i32 %format, i32 %x1, i32 %y0, i32 %z)
+  %d = call <4 x i32> @rg_tex_element(i64 %object, i32 0, i32 %format, i32 %x0, i32 %y0, i32 %z)
+  %ca = extractelement <4 x i32> %a, i32 %channel
+  %cb = extractelement <4 x i32> %b, i32 %channel
+  %cc = extractelement <4 x i32> %c, i32 %channel
+  %cd = extractelement <4 x i32> %d, i32 %channel
+  %v0 = insertelement <4 x i32> undef, i32 %ca, i32 0
+  %v1 = insertelement <4 x i32> %v0, i32 %cb, i32 1
+  %v2 = insertelement <4 x i32> %v1, i32 %cc, i32 2
+  %v3 = insertelement <4 x i32> %v2, i32 %cd, i32 3
+  ret <4 x i32> %v3
+}
