@@ -17,7 +17,7 @@ int main(void) {
     puts("//! Sizes and offsets of structures of another runtime than CUDA 12's, asserted at compile time.\n//!");
     puts("//! Printed by `tests/abi/layout_versions.c` from NVIDIA's headers; do not edit.\n");
 #if CUDART_VERSION < 12000
-    puts("use super::cuda11::{DEVICE_PROP, FUNC_ATTRIBUTES, assert_beginning};\nuse super::{cudaDeviceProp, cudaFuncAttributes};\n");
+    puts("use super::cuda11::{DEVICE_PROP, FUNC_ATTRIBUTES, TEXTURE_DESC, assert_beginning};\nuse super::{cudaDeviceProp, cudaFuncAttributes, cudaTextureDesc};\n");
     puts("assert_beginning! {");
 #define TYPE cudaDeviceProp
     printf("    cudaDeviceProp: DEVICE_PROP = %zu {\n", sizeof(struct TYPE));
@@ -117,8 +117,24 @@ int main(void) {
     FIELD(preferredShmemCarveout);
     END;
 #undef TYPE
+#define TYPE cudaTextureDesc
+    printf("    cudaTextureDesc: TEXTURE_DESC = %zu {\n", sizeof(struct TYPE));
+    FIELD(addressMode);
+    FIELD(filterMode);
+    FIELD(readMode);
+    FIELD(sRGB);
+    FIELD(borderColor);
+    FIELD(normalizedCoords);
+    FIELD(maxAnisotropy);
+    FIELD(mipmapFilterMode);
+    FIELD(mipmapLevelBias);
+    FIELD(minMipmapLevelClamp);
+    FIELD(maxMipmapLevelClamp);
+    FIELD(disableTrilinearOptimization);
+    END;
+#undef TYPE
 #else
-    puts("use super::assert_layout;\nuse super::cuda13::{cudaDeviceProp, cudaPointerAttributes};\n");
+    puts("use super::assert_layout;\nuse super::cuda13::{cudaDeviceProp, cudaPointerAttributes, cudaResourceDesc, cudaResourceViewDesc};\n");
     puts("assert_layout! {");
 #define TYPE cudaPointerAttributes
     printf("    cudaPointerAttributes: %zu, %zu {\n", sizeof(struct TYPE), _Alignof(struct TYPE));
@@ -223,6 +239,26 @@ int main(void) {
     FIELD(gpuPciDeviceID);
     FIELD(gpuPciSubsystemID);
     FIELD(hostNumaMultinodeIpcSupported);
+    FIELD(reserved);
+    END;
+#undef TYPE
+#define TYPE cudaResourceDesc
+    printf("    cudaResourceDesc: %zu, %zu {\n", sizeof(struct TYPE), _Alignof(struct TYPE));
+    FIELD(resType);
+    FIELD(res);
+    FIELD(flags);
+    END;
+#undef TYPE
+#define TYPE cudaResourceViewDesc
+    printf("    cudaResourceViewDesc: %zu, %zu {\n", sizeof(struct TYPE), _Alignof(struct TYPE));
+    FIELD(format);
+    FIELD(width);
+    FIELD(height);
+    FIELD(depth);
+    FIELD(firstMipmapLevel);
+    FIELD(lastMipmapLevel);
+    FIELD(firstLayer);
+    FIELD(lastLayer);
     FIELD(reserved);
     END;
 #undef TYPE

@@ -407,7 +407,7 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 14] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 15] = [
     ("kernel_features", None),
     ("language", None),
     ("host_calls", None),
@@ -417,6 +417,7 @@ const CUDA_PROGRAMS: [(&str, Option<&str>); 14] = [
     ("graphs", None),
     ("copies", None),
     ("arrays", None),
+    ("textures", None),
     ("stream_ordered_memory", None),
     ("stream_order", None),
     ("later_work", None),

@@ -111,7 +111,12 @@ half:
   %hh = bitcast i16 %h to half
   %hf = fpext half %hh to float
   %hw = bitcast float %hf to i32
-  store i32 %hw, ptr addrspace(5) %result, align 4
+  ; A NaN stays what it is: an extension would make it quiet.
+  %payload = shl i32 %hs, 13
+  %marked = or i32 %payload, 2139095040
+  %odd = fcmp uno half %hh, 0xH0000
+  %hr = select i1 %odd, i32 %marked, i32 %hw
+  store i32 %hr, ptr addrspace(5) %result, align 4
   br label %done
 integer:
   %v = phi i32 [ %bv, %byte ], [ %hv, %short ]
@@ -307,17 +312,10 @@ entry:
   ret i32 %w
 }
 
-; The sampler: one element, or the 4 or 8 around mixed by their weights.
-define internal <4 x i32> @rg_tex_sample(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %level) #2 {
+; Where a place lies: x0, x1, y0, y1, z0, z1 (elements, or -1), and the weights of the second of each.
+define internal <16 x i32> @rg_tex_place(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %level) #1 {
 entry:
-  %result = alloca <4 x i32>, align 16, addrspace(5)
-  store <4 x i32> zeroinitializer, ptr addrspace(5) %result, align 16
-  %format = call i32 @rg_tex_word(i64 %object, i32 0)
   %sampling = call i32 @rg_tex_word(i64 %object, i32 4)
-  %memory = and i32 %sampling, 512
-  %fetched = icmp ne i32 %memory, 0
-  br i1 %fetched, label %done, label %place
-place:
   %e = call <4 x i32> @rg_tex_extents(i64 %object, i32 %level)
   %width = extractelement <4 x i32> %e, i32 0
   %height = extractelement <4 x i32> %e, i32 1
@@ -334,37 +332,58 @@ place:
   %y = call <4 x i32> @rg_tex_axis(float %v, i32 %height, i32 %modey, i32 %sampling)
   %zd = call <4 x i32> @rg_tex_axis(float %w, i32 %depth, i32 %modez, i32 %sampling)
   %most = call i32 @llvm.umax.i32(i32 %layers, i32 1)
-  %lastlayer = sub i32 %most, 1
-  %clamped = call i32 @llvm.umin.i32(i32 %layer, i32 %lastlayer)
+  %last = sub i32 %most, 1
+  %clamped = call i32 @llvm.umin.i32(i32 %layer, i32 %last)
   %slice = select i1 %layered, i32 %clamped, i32 0
-  %zd0 = extractelement <4 x i32> %zd, i32 0
-  %zd1 = extractelement <4 x i32> %zd, i32 1
-  %zdf = extractelement <4 x i32> %zd, i32 2
   %x0 = extractelement <4 x i32> %x, i32 0
   %x1 = extractelement <4 x i32> %x, i32 1
   %a = extractelement <4 x i32> %x, i32 2
   %y0 = extractelement <4 x i32> %y, i32 0
   %y1 = extractelement <4 x i32> %y, i32 1
   %b = extractelement <4 x i32> %y, i32 2
+  %zd0 = extractelement <4 x i32> %zd, i32 0
+  %zd1 = extractelement <4 x i32> %zd, i32 1
+  %zdf = extractelement <4 x i32> %zd, i32 2
   %z0 = select i1 %deep, i32 %zd0, i32 %slice
   %z1 = select i1 %deep, i32 %zd1, i32 %slice
   %c = select i1 %deep, i32 %zdf, i32 0
+  %p0 = insertelement <16 x i32> undef, i32 %x0, i32 0
+  %p1 = insertelement <16 x i32> %p0, i32 %x1, i32 1
+  %p2 = insertelement <16 x i32> %p1, i32 %y0, i32 2
+  %p3 = insertelement <16 x i32> %p2, i32 %y1, i32 3
+  %p4 = insertelement <16 x i32> %p3, i32 %z0, i32 4
+  %p5 = insertelement <16 x i32> %p4, i32 %z1, i32 5
+  %p6 = insertelement <16 x i32> %p5, i32 %a, i32 6
+  %p7 = insertelement <16 x i32> %p6, i32 %b, i32 7
+  %p8 = insertelement <16 x i32> %p7, i32 %c, i32 8
+  ret <16 x i32> %p8
+}
+
+; Adds to a sum of 256ths what %share of them have of one level: one element, or the 4 or 8 around by their weights. Fractions are
+; summed as integers. %front is 1 in the first level.
+define internal <4 x double> @rg_tex_sum(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %level, i32 %share, i32 %front, <4 x double> %before) #2 {
+entry:
+  %format = call i32 @rg_tex_word(i64 %object, i32 0)
+  %sampling = call i32 @rg_tex_word(i64 %object, i32 4)
+  %place = call <16 x i32> @rg_tex_place(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %level)
+  %x0 = extractelement <16 x i32> %place, i32 0
+  %x1 = extractelement <16 x i32> %place, i32 1
+  %y0 = extractelement <16 x i32> %place, i32 2
+  %y1 = extractelement <16 x i32> %place, i32 3
+  %z0 = extractelement <16 x i32> %place, i32 4
+  %z1 = extractelement <16 x i32> %place, i32 5
+  %a = extractelement <16 x i32> %place, i32 6
+  %b = extractelement <16 x i32> %place, i32 7
+  %c = extractelement <16 x i32> %place, i32 8
+  %deep = icmp eq i32 %dimensions, 3
+  %some = select i1 %deep, i32 8, i32 4
   %filter = and i32 %sampling, 64
-  %linear = icmp ne i32 %filter, 0
-  br i1 %linear, label %mix, label %one
-one:
-  %point = call <4 x i32> @rg_tex_element(i64 %object, i32 %level, i32 %format, i32 %x0, i32 %y0, i32 %z0)
-  store <4 x i32> %point, ptr addrspace(5) %result, align 16
-  br label %done
-mix:
-  %taps = select i1 %deep, i32 8, i32 4
+  %nearest = icmp eq i32 %filter, 0
+  %taps = select i1 %nearest, i32 1, i32 %some
   br label %tap
 tap:
-  %t = phi i32 [ 0, %mix ], [ %t1, %tap ]
-  %s0 = phi double [ 0.0, %mix ], [ %n0, %tap ]
-  %s1 = phi double [ 0.0, %mix ], [ %n1, %tap ]
-  %s2 = phi double [ 0.0, %mix ], [ %n2, %tap ]
-  %s3 = phi double [ 0.0, %mix ], [ %n3, %tap ]
+  %t = phi i32 [ 0, %entry ], [ %t1, %tap ]
+  %sum = phi <4 x double> [ %before, %entry ], [ %after, %tap ]
   %tx = and i32 %t, 1
   %ty = and i32 %t, 2
   %tz = and i32 %t, 4
@@ -374,66 +393,184 @@ tap:
   %xi = select i1 %right, i32 %x1, i32 %x0
   %yi = select i1 %lower, i32 %y1, i32 %y0
   %zi = select i1 %behind, i32 %z1, i32 %z0
-  ; The weight of a slice is split between columns, that of a column between rows; what is left of each goes to the first.
-  ; Halves go to the second, but in the first column of all.
+  ; The weight of a level is split between slices, then between columns, that of a column between rows; what is left goes to
+  ; the first. Halves go to the second, but in the first column of all.
   %later = or i32 %tx, %tz
-  %first = icmp eq i32 %later, 0
+  %one = icmp eq i32 %later, 0
+  %level0 = icmp ne i32 %front, 0
+  %first = and i1 %one, %level0
   %half = select i1 %first, i32 127, i32 128
-  %front = sub i32 256, %c
-  %wz = select i1 %behind, i32 %c, i32 %front
+  %deeper = call i32 @rg_tex_weight(i32 %share, i32 %c, i32 128)
+  %nearer = sub i32 %share, %deeper
+  %wz = select i1 %behind, i32 %deeper, i32 %nearer
   %wzx = call i32 @rg_tex_weight(i32 %wz, i32 %a, i32 128)
   %wzl = sub i32 %wz, %wzx
   %wx = select i1 %right, i32 %wzx, i32 %wzl
   %wxy = call i32 @rg_tex_weight(i32 %wx, i32 %b, i32 %half)
   %wxu = sub i32 %wx, %wxy
   %weight = select i1 %lower, i32 %wxy, i32 %wxu
-  %texel = call <4 x i32> @rg_tex_element(i64 %object, i32 %level, i32 %format, i32 %xi, i32 %yi, i32 %zi)
-  %n0 = call double @rg_tex_add(double %s0, <4 x i32> %texel, i32 0, i32 %weight)
-  %n1 = call double @rg_tex_add(double %s1, <4 x i32> %texel, i32 1, i32 %weight)
-  %n2 = call double @rg_tex_add(double %s2, <4 x i32> %texel, i32 2, i32 %weight)
-  %n3 = call double @rg_tex_add(double %s3, <4 x i32> %texel, i32 3, i32 %weight)
+  %whole = and i32 %format, 63
+  %texel = call <4 x i32> @rg_tex_element(i64 %object, i32 %level, i32 %whole, i32 %xi, i32 %yi, i32 %zi)
+  %outside = call i1 @rg_tex_is_border(i32 %xi, i32 %yi, i32 %zi)
+  %after = call <4 x double> @rg_tex_add(<4 x double> %sum, <4 x i32> %texel, i32 %format, i1 %outside, i64 %object, i32 %weight)
   %t1 = add i32 %t, 1
   %more = icmp ult i32 %t1, %taps
-  br i1 %more, label %tap, label %mixed
-mixed:
-  %f0 = call i32 @rg_tex_share(double %n0)
-  %f1 = call i32 @rg_tex_share(double %n1)
-  %f2 = call i32 @rg_tex_share(double %n2)
-  %f3 = call i32 @rg_tex_share(double %n3)
-  %r0 = insertelement <4 x i32> undef, i32 %f0, i32 0
-  %r1 = insertelement <4 x i32> %r0, i32 %f1, i32 1
-  %r2 = insertelement <4 x i32> %r1, i32 %f2, i32 2
-  %r3 = insertelement <4 x i32> %r2, i32 %f3, i32 3
-  store <4 x i32> %r3, ptr addrspace(5) %result, align 16
-  br label %done
+  br i1 %more, label %tap, label %done
 done:
-  %r = load <4 x i32>, ptr addrspace(5) %result, align 16
-  ret <4 x i32> %r
+  ret <4 x double> %after
 }
 
-; Adds a channel with its weight; what has none is not looked at, infinite or not.
-define internal double @rg_tex_add(double %sum, <4 x i32> %texel, i32 %channel, i32 %weight) #1 {
+define internal i1 @rg_tex_is_border(i32 %x, i32 %y, i32 %z) #1 {
+entry:
+  %xy = or i32 %x, %y
+  %xyz = or i32 %xy, %z
+  %r = icmp slt i32 %xyz, 0
+  ret i1 %r
+}
+
+; The greatest integer of a channel.
+define internal i32 @rg_tex_most(i32 %format) #1 {
+entry:
+  %size = and i32 %format, 3
+  %bits = shl i32 8, %size
+  %kind = lshr i32 %format, 4
+  %sign = and i32 %kind, 1
+  %digits = sub i32 %bits, %sign
+  %narrow = and i32 %digits, 31
+  %power = shl i32 1, %narrow
+  %most = sub i32 %power, 1
+  ret i32 %most
+}
+
+; Adds the channels of an element with their weight; what has none is not looked at, infinite or not.
+define internal <4 x double> @rg_tex_add(<4 x double> %sum, <4 x i32> %texel, i32 %format, i1 %outside, i64 %object, i32 %weight) #1 {
+entry:
+  %d0 = call double @rg_tex_term(<4 x i32> %texel, i32 %format, i1 %outside, i64 %object, i32 0)
+  %d1 = call double @rg_tex_term(<4 x i32> %texel, i32 %format, i1 %outside, i64 %object, i32 1)
+  %d2 = call double @rg_tex_term(<4 x i32> %texel, i32 %format, i1 %outside, i64 %object, i32 2)
+  %d3 = call double @rg_tex_term(<4 x i32> %texel, i32 %format, i1 %outside, i64 %object, i32 3)
+  %v0 = insertelement <4 x double> undef, double %d0, i32 0
+  %v1 = insertelement <4 x double> %v0, double %d1, i32 1
+  %v2 = insertelement <4 x double> %v1, double %d2, i32 2
+  %v3 = insertelement <4 x double> %v2, double %d3, i32 3
+  %w = uitofp i32 %weight to double
+  %w0 = insertelement <4 x double> undef, double %w, i32 0
+  %w1 = insertelement <4 x double> %w0, double %w, i32 1
+  %w2 = insertelement <4 x double> %w1, double %w, i32 2
+  %w3 = insertelement <4 x double> %w2, double %w, i32 3
+  %p = fmul <4 x double> %v3, %w3
+  %s = fadd <4 x double> %sum, %p
+  %none = icmp eq i32 %weight, 0
+  %r = select i1 %none, <4 x double> %sum, <4 x double> %s
+  ret <4 x double> %r
+}
+
+; A channel as it is summed: fractions as their integers, the border as that many of them.
+define internal double @rg_tex_term(<4 x i32> %texel, i32 %format, i1 %outside, i64 %object, i32 %channel) #1 {
 entry:
   %word = extractelement <4 x i32> %texel, i32 %channel
   %f = bitcast i32 %word to float
   %d = fpext float %f to double
-  %w = uitofp i32 %weight to double
-  %p = fmul double %d, %w
-  %none = icmp eq i32 %weight, 0
-  %s = fadd double %sum, %p
-  %r = select i1 %none, double %sum, double %s
+  %most = call i32 @rg_tex_most(i32 %format)
+  %least = sub i32 0, %most
+  %bounded = call i32 @llvm.smax.i32(i32 %word, i32 %least)
+  %n = sitofp i32 %bounded to double
+  %border = call i32 @rg_tex_border_channel(i64 %object, i32 %format, i32 %channel)
+  %bf = bitcast i32 %border to float
+  %bd = fpext float %bf to double
+  %m = sitofp i32 %most to double
+  %bn = fmul double %bd, %m
+  %i = select i1 %outside, double %bn, double %n
+  %fraction = and i32 %format, 64
+  %whole = icmp eq i32 %fraction, 0
+  %r = select i1 %whole, double %d, double %i
   ret double %r
 }
 
-; A sum of 256ths as the bits of a float.
-define internal i32 @rg_tex_share(double %sum) #1 {
+; A sum of 256ths as the bits of a float: fractions of 16 bits, halves, or a float that is not denormal (recorded).
+define internal i32 @rg_tex_share(<4 x double> %sums, i32 %format, i32 %channel) #1 {
 entry:
+  %sum = extractelement <4 x double> %sums, i32 %channel
   %q = fmul double %sum, 3.90625e-3
   %f = fptrunc double %q to float
+  %size = call float @llvm.fabs.f32(float %f)
+  %tiny = fcmp olt float %size, 0x3810000000000000
+  %f0 = select i1 %tiny, float 0.0, float %f
+  %w = bitcast float %f0 to i32
   %nan = fcmp uno float %f, 0.0
-  %w = bitcast float %f to i32
-  %r = select i1 %nan, i32 2147483647, i32 %w
+  %single = select i1 %nan, i32 2147483647, i32 %w
+  %h = fptrunc float %f to half
+  %hf = fpext half %h to float
+  %hw = bitcast float %hf to i32
+  %hr = select i1 %nan, i32 2147475456, i32 %hw
+  %most = call i32 @rg_tex_most(i32 %format)
+  %m = sitofp i32 %most to double
+  %kind = lshr i32 %format, 4
+  %sign = and i32 %kind, 1
+  %signed = icmp ne i32 %sign, 0
+  %scale = select i1 %signed, double 32767.0, double 65535.0
+  %scaled = fmul double %sum, %scale
+  %d256 = fmul double %m, 256.0
+  %exact = fdiv double %scaled, %d256
+  %up = fadd double %exact, 0.5
+  %n = call double @llvm.floor.f64(double %up)
+  %nf = fptrunc double %n to float
+  %sf = fptrunc double %scale to float
+  %part = fdiv float %nf, %sf
+  %pw = bitcast float %part to i32
+  %bytes = and i32 %format, 3
+  %short = icmp eq i32 %bytes, 1
+  %floating = select i1 %short, i32 %hr, i32 %single
+  %fraction = and i32 %format, 64
+  %whole = icmp eq i32 %fraction, 0
+  %r = select i1 %whole, i32 %floating, i32 %pw
   ret i32 %r
+}
+
+define internal <4 x i32> @rg_tex_finish(i64 %object, <4 x double> %sums) #1 {
+entry:
+  %format = call i32 @rg_tex_word(i64 %object, i32 0)
+  %c0 = call i32 @rg_tex_share(<4 x double> %sums, i32 %format, i32 0)
+  %c1 = call i32 @rg_tex_share(<4 x double> %sums, i32 %format, i32 1)
+  %c2 = call i32 @rg_tex_share(<4 x double> %sums, i32 %format, i32 2)
+  %c3 = call i32 @rg_tex_share(<4 x double> %sums, i32 %format, i32 3)
+  %v0 = insertelement <4 x i32> undef, i32 %c0, i32 0
+  %v1 = insertelement <4 x i32> %v0, i32 %c1, i32 1
+  %v2 = insertelement <4 x i32> %v1, i32 %c2, i32 2
+  %v3 = insertelement <4 x i32> %v2, i32 %c3, i32 3
+  ret <4 x i32> %v3
+}
+
+; The sampler: one element of a level as it is, or those around mixed. Linear memory has no coordinates between its elements.
+define internal <4 x i32> @rg_tex_sample(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %level) #2 {
+entry:
+  %result = alloca <4 x i32>, align 16, addrspace(5)
+  store <4 x i32> zeroinitializer, ptr addrspace(5) %result, align 16
+  %sampling = call i32 @rg_tex_word(i64 %object, i32 4)
+  %memory = and i32 %sampling, 512
+  %fetched = icmp ne i32 %memory, 0
+  br i1 %fetched, label %done, label %filter
+filter:
+  %mode = and i32 %sampling, 64
+  %linear = icmp ne i32 %mode, 0
+  br i1 %linear, label %mix, label %one
+one:
+  %format = call i32 @rg_tex_word(i64 %object, i32 0)
+  %place = call <16 x i32> @rg_tex_place(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %level)
+  %x = extractelement <16 x i32> %place, i32 0
+  %y = extractelement <16 x i32> %place, i32 2
+  %z = extractelement <16 x i32> %place, i32 4
+  %point = call <4 x i32> @rg_tex_element(i64 %object, i32 %level, i32 %format, i32 %x, i32 %y, i32 %z)
+  store <4 x i32> %point, ptr addrspace(5) %result, align 16
+  br label %done
+mix:
+  %sum = call <4 x double> @rg_tex_sum(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %level, i32 256, i32 1, <4 x double> zeroinitializer)
+  %mixed = call <4 x i32> @rg_tex_finish(i64 %object, <4 x double> %sum)
+  store <4 x i32> %mixed, ptr addrspace(5) %result, align 16
+  br label %done
+done:
+  %r = load <4 x i32>, ptr addrspace(5) %result, align 16
+  ret <4 x i32> %r
 }
 
 ; An element by its indices: 0 outside, whatever the address mode, and in a plain array of one dimension (recorded).
@@ -608,29 +745,6 @@ done:
   ret void
 }
 
-; Mixes two levels, %f 256ths of the second.
-define internal <4 x i32> @rg_tex_blend(<4 x i32> %first, <4 x i32> %second, i32 %f) #1 {
-entry:
-  %g = sub i32 256, %f
-  %a0 = call double @rg_tex_add(double 0.0, <4 x i32> %first, i32 0, i32 %g)
-  %a1 = call double @rg_tex_add(double 0.0, <4 x i32> %first, i32 1, i32 %g)
-  %a2 = call double @rg_tex_add(double 0.0, <4 x i32> %first, i32 2, i32 %g)
-  %a3 = call double @rg_tex_add(double 0.0, <4 x i32> %first, i32 3, i32 %g)
-  %b0 = call double @rg_tex_add(double %a0, <4 x i32> %second, i32 0, i32 %f)
-  %b1 = call double @rg_tex_add(double %a1, <4 x i32> %second, i32 1, i32 %f)
-  %b2 = call double @rg_tex_add(double %a2, <4 x i32> %second, i32 2, i32 %f)
-  %b3 = call double @rg_tex_add(double %a3, <4 x i32> %second, i32 3, i32 %f)
-  %c0 = call i32 @rg_tex_share(double %b0)
-  %c1 = call i32 @rg_tex_share(double %b1)
-  %c2 = call i32 @rg_tex_share(double %b2)
-  %c3 = call i32 @rg_tex_share(double %b3)
-  %v0 = insertelement <4 x i32> undef, i32 %c0, i32 0
-  %v1 = insertelement <4 x i32> %v0, i32 %c1, i32 1
-  %v2 = insertelement <4 x i32> %v1, i32 %c2, i32 2
-  %v3 = insertelement <4 x i32> %v2, i32 %c3, i32 3
-  ret <4 x i32> %v3
-}
-
 ; The sampler at a level of detail: one level, or two mixed with a weight of 8 bits.
 define internal <4 x i32> @rg_tex_level(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, float %lod) #2 {
 entry:
@@ -661,14 +775,20 @@ entry:
   %next = add i32 %first, 1
   %second = call i32 @llvm.umin.i32(i32 %next, i32 %last)
   %rest = and i32 %small, 255
-  %f = select i1 %mixes, i32 %rest, i32 0
+  %further = icmp ult i32 %first, %second
+  %between = and i1 %mixes, %further
+  %f = select i1 %between, i32 %rest, i32 0
+  %alone = icmp eq i32 %f, 0
+  br i1 %alone, label %one, label %two
+one:
   %a = call <4 x i32> @rg_tex_sample(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %first)
   store <4 x i32> %a, ptr addrspace(5) %result, align 16
-  %alone = icmp eq i32 %f, 0
-  br i1 %alone, label %done, label %two
+  br label %done
 two:
-  %b = call <4 x i32> @rg_tex_sample(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %second)
-  %m = call <4 x i32> @rg_tex_blend(<4 x i32> %a, <4 x i32> %b, i32 %f)
+  %g = sub i32 256, %f
+  %s = call <4 x double> @rg_tex_sum(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %first, i32 %g, i32 1, <4 x double> zeroinitializer)
+  %t = call <4 x double> @rg_tex_sum(i64 %object, i32 %dimensions, float %u, float %v, float %w, i32 %layer, i32 %second, i32 %f, i32 0, <4 x double> %s)
+  %m = call <4 x i32> @rg_tex_finish(i64 %object, <4 x double> %t)
   store <4 x i32> %m, ptr addrspace(5) %result, align 16
   br label %done
 done:
@@ -695,7 +815,7 @@ entry:
   ret float %zz
 }
 
-; The level of detail of two gradients.
+; The level of detail of two gradients. A quarter of a step of 256 more gives the recorded levels.
 define internal float @rg_tex_detail(i64 %object, float %ux, float %vx, float %wx, float %uy, float %vy, float %wy) #1 {
 entry:
   %x = call float @rg_tex_step(i64 %object, float %ux, float %vx, float %wx)
@@ -703,7 +823,8 @@ entry:
   %longer = call float @llvm.maxnum.f32(float %x, float %y)
   %log = call float @llvm.log2.f32(float %longer)
   %half = fmul float %log, 0.5
-  ret float %half
+  %detail = fadd float %half, 0x3F50000000000000
+  ret float %detail
 }
 
 ; The face of a cube that a direction meets, and where: u, v and the face. Of equal components the last counts.

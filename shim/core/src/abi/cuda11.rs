@@ -4,13 +4,15 @@
 
 use core::mem::offset_of;
 
-use super::{cudaDeviceProp, cudaFuncAttributes};
+use super::{cudaDeviceProp, cudaFuncAttributes, cudaTextureDesc};
 
 /// Bytes of `cudaDeviceProp`.
 pub const DEVICE_PROP: usize = offset_of!(cudaDeviceProp, hostRegisterSupported);
 /// Bytes of `cudaFuncAttributes`, padding included.
 pub const FUNC_ATTRIBUTES: usize =
     offset_of!(cudaFuncAttributes, clusterDimMustBeSet).next_multiple_of(align_of::<cudaFuncAttributes>());
+/// Bytes of `cudaTextureDesc`.
+pub const TEXTURE_DESC: usize = offset_of!(cudaTextureDesc, seamlessCubemap);
 
 /// Asserts the size of a beginning and the offsets in it: `Type: SIZE = size { field: offset, }`.
 macro_rules! assert_beginning {

@@ -5,7 +5,7 @@
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
-use super::{CUuuid, Plain, cudaMemoryType};
+use super::{CUresourcetype, CUuuid, Plain, cudaMemoryType};
 
 /// The answer to `cudaPointerGetAttributes`.
 #[repr(C)]
@@ -122,6 +122,21 @@ pub struct cudaDeviceProp {
 
 // SAFETY: every field is an integer, a pointer or an array of them; all zeroes is a value of each.
 unsafe impl Plain for cudaDeviceProp {}
+
+/// What an object reads: CUDA 12's structure with room to grow. The members of `res` lie as there.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct cudaResourceDesc {
+    pub resType: CUresourcetype,
+    pub res: [u64; 16],
+    pub flags: c_uint,
+}
+
+// SAFETY: every field is an integer or an array of them; all zeroes is a value of each.
+unsafe impl Plain for cudaResourceDesc {}
+
+/// CUDA 12's structure with room to grow, which is the driver's.
+pub type cudaResourceViewDesc = super::CUDA_RESOURCE_VIEW_DESC;
 
 impl From<super::cudaDeviceProp> for cudaDeviceProp {
     /// The fields that CUDA 12's structure has; the others are zero.

@@ -2,8 +2,8 @@
 //!
 //! Printed by `tests/abi/layout_versions.c` from NVIDIA's headers; do not edit.
 
-use super::cuda11::{DEVICE_PROP, FUNC_ATTRIBUTES, assert_beginning};
-use super::{cudaDeviceProp, cudaFuncAttributes};
+use super::cuda11::{DEVICE_PROP, FUNC_ATTRIBUTES, TEXTURE_DESC, assert_beginning};
+use super::{cudaDeviceProp, cudaFuncAttributes, cudaTextureDesc};
 
 assert_beginning! {
     cudaDeviceProp: DEVICE_PROP = 728 {
@@ -99,5 +99,19 @@ assert_beginning! {
         cacheModeCA: 40,
         maxDynamicSharedSizeBytes: 44,
         preferredShmemCarveout: 48,
+    }
+    cudaTextureDesc: TEXTURE_DESC = 68 {
+        addressMode: 0,
+        filterMode: 12,
+        readMode: 16,
+        sRGB: 20,
+        borderColor: 24,
+        normalizedCoords: 40,
+        maxAnisotropy: 44,
+        mipmapFilterMode: 48,
+        mipmapLevelBias: 52,
+        minMipmapLevelClamp: 56,
+        maxMipmapLevelClamp: 60,
+        disableTrilinearOptimization: 64,
     }
 }

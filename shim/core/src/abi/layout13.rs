@@ -3,7 +3,7 @@
 //! Printed by `tests/abi/layout_versions.c` from NVIDIA's headers; do not edit.
 
 use super::assert_layout;
-use super::cuda13::{cudaDeviceProp, cudaPointerAttributes};
+use super::cuda13::{cudaDeviceProp, cudaPointerAttributes, cudaResourceDesc, cudaResourceViewDesc};
 
 assert_layout! {
     cudaPointerAttributes: 88, 8 {
@@ -107,5 +107,21 @@ assert_layout! {
         gpuPciSubsystemID: 776,
         hostNumaMultinodeIpcSupported: 780,
         reserved: 784,
+    }
+    cudaResourceDesc: 144, 8 {
+        resType: 0,
+        res: 8,
+        flags: 136,
+    }
+    cudaResourceViewDesc: 112, 8 {
+        format: 0,
+        width: 8,
+        height: 16,
+        depth: 24,
+        firstMipmapLevel: 32,
+        lastMipmapLevel: 36,
+        firstLayer: 40,
+        lastLayer: 44,
+        reserved: 48,
     }
 }

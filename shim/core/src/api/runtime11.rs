@@ -4,7 +4,10 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::ptr;
 
 use super::runtime;
-use crate::abi::{Error, Plain, Result, conv, cuda11, cudaDeviceProp, cudaFuncAttributes};
+use crate::abi::{
+    CUtexObject, Error, Plain, Result, conv, cuda11, cudaDeviceProp, cudaFuncAttributes, cudaResourceDesc,
+    cudaResourceViewDesc, cudaTextureDesc,
+};
 use crate::runtime;
 
 /// The version of the runtime whose symbols and structures these are.
@@ -48,6 +51,37 @@ runtime! {
         let whole = (&raw const whole).cast::<u8>();
         // SAFETY: the caller's structure is the beginning of ours, and has room for this much.
         unsafe { ptr::copy_nonoverlapping(whole, attributes.cast::<u8>(), cuda11::FUNC_ATTRIBUTES) };
+        Ok(())
+    }
+
+    /// CUDA Runtime API 11, Texture Object Management: `cudaCreateTextureObject`, whose texture's structure ends earlier.
+    fn cudaCreateTextureObject(
+        object: *mut CUtexObject, resource_desc: *const cudaResourceDesc, texture_desc: *const c_void,
+        view_desc: *const cudaResourceViewDesc,
+    ) {
+        let mut whole = cudaTextureDesc::zeroed();
+        let mut given: *const cudaTextureDesc = ptr::null();
+        if !texture_desc.is_null() {
+            let to = (&raw mut whole).cast::<u8>();
+            // SAFETY: the caller's structure is the beginning of ours, and has this size.
+            unsafe { ptr::copy_nonoverlapping(texture_desc.cast::<u8>(), to, cuda11::TEXTURE_DESC) };
+            given = &raw const whole;
+        }
+        // SAFETY: NULL or a structure of ours; the others are the entry point's contract.
+        conv::result(unsafe { runtime::cudaCreateTextureObject(object, resource_desc, given, view_desc) })
+    }
+
+    /// CUDA Runtime API 11, Texture Object Management: `cudaGetTextureObjectTextureDesc`, whose structure ends earlier.
+    fn cudaGetTextureObjectTextureDesc(desc: *mut c_void, object: CUtexObject) {
+        if desc.is_null() {
+            return Err(Error::INVALID_VALUE);
+        }
+        let mut whole = cudaTextureDesc::zeroed();
+        // SAFETY: a structure of ours.
+        conv::result(unsafe { runtime::cudaGetTextureObjectTextureDesc(&raw mut whole, object) })?;
+        let whole = (&raw const whole).cast::<u8>();
+        // SAFETY: the caller's structure is the beginning of ours, and has room for this much.
+        unsafe { ptr::copy_nonoverlapping(whole, desc.cast::<u8>(), cuda11::TEXTURE_DESC) };
         Ok(())
     }
 

@@ -3,16 +3,35 @@
 use core::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use super::{driver, runtime};
-use crate::abi::cuda13::{cudaDeviceProp, cudaPointerAttributes};
+use crate::abi::cuda13::{cudaDeviceProp, cudaPointerAttributes, cudaResourceDesc, cudaResourceViewDesc};
 use crate::abi::{
-    CUDA_MEMCPY3D_BATCH_OP, CUmemAllocationType, CUmemcpyAttributes, Error, Plain, conv,
-    cudaDriverEntryPointQueryResult, cudaMemAllocationType, cudaMemLocation, cudaMemPool_t, cudaStream_t,
+    CUDA_MEMCPY3D_BATCH_OP, CUmemAllocationType, CUmemcpyAttributes, CUsurfObject, CUtexObject, Error, Plain, Result,
+    conv, cudaDriverEntryPointQueryResult, cudaMemAllocationType, cudaMemLocation, cudaMemPool_t, cudaStream_t,
+    cudaTextureDesc,
 };
 use crate::device::{self, attributes, properties};
 use crate::{runtime, streamed};
 
 /// The version of the runtime whose symbols and structures these are.
 pub const RUNTIME_VERSION: c_int = 13000;
+
+/// CUDA 12's part of a description, whose flags must be zero.
+fn resource(desc: *const cudaResourceDesc) -> Result<*const crate::abi::cudaResourceDesc> {
+    if !desc.is_null() && conv::read(desc)?.flags != 0 {
+        return Err(Error::INVALID_VALUE);
+    }
+    Ok(desc.cast())
+}
+
+/// Writes a structure whose beginning `get` writes as CUDA 12's; the rest is zero.
+fn grown<T: Plain, U>(to: *mut T, get: impl FnOnce(*mut U) -> c_int) -> Result<()> {
+    if to.is_null() {
+        return conv::result(get(core::ptr::null_mut()));
+    }
+    let mut whole = T::zeroed();
+    conv::result(get((&raw mut whole).cast()))?;
+    conv::write(to, whole)
+}
 
 runtime! {
     /// CUDA Runtime API 13, Version Management: `cudaRuntimeGetVersion`.
@@ -107,6 +126,41 @@ runtime! {
         device::init()?;
         // SAFETY: as above.
         conv::result(unsafe { driver::cuMemSetMemPool(location.cast(), CUmemAllocationType(kind.0), pool) })
+    }
+
+    /// CUDA Runtime API 13, Texture Object Management: `cudaCreateTextureObject`, whose structures have room to grow.
+    fn cudaCreateTextureObject(
+        object: *mut CUtexObject, resource_desc: *const cudaResourceDesc, texture_desc: *const cudaTextureDesc,
+        view_desc: *const cudaResourceViewDesc,
+    ) {
+        let desc = resource(resource_desc)?;
+        // SAFETY: the structures begin as CUDA 12's; the entry point's contract.
+        conv::result(unsafe { runtime::cudaCreateTextureObject(object, desc, texture_desc, view_desc.cast()) })
+    }
+
+    /// CUDA Runtime API 13, Texture Object Management: `cudaGetTextureObjectResourceDesc`.
+    fn cudaGetTextureObjectResourceDesc(desc: *mut cudaResourceDesc, object: CUtexObject) {
+        // SAFETY: NULL, or a structure of ours that begins as CUDA 12's.
+        grown(desc, |desc| unsafe { runtime::cudaGetTextureObjectResourceDesc(desc, object) })
+    }
+
+    /// CUDA Runtime API 13, Texture Object Management: `cudaGetTextureObjectResourceViewDesc`.
+    fn cudaGetTextureObjectResourceViewDesc(desc: *mut cudaResourceViewDesc, object: CUtexObject) {
+        // SAFETY: as above.
+        grown(desc, |desc| unsafe { runtime::cudaGetTextureObjectResourceViewDesc(desc, object) })
+    }
+
+    /// CUDA Runtime API 13, Surface Object Management: `cudaCreateSurfaceObject`.
+    fn cudaCreateSurfaceObject(object: *mut CUsurfObject, resource_desc: *const cudaResourceDesc) {
+        let desc = resource(resource_desc)?;
+        // SAFETY: as above.
+        conv::result(unsafe { runtime::cudaCreateSurfaceObject(object, desc) })
+    }
+
+    /// CUDA Runtime API 13, Surface Object Management: `cudaGetSurfaceObjectResourceDesc`.
+    fn cudaGetSurfaceObjectResourceDesc(desc: *mut cudaResourceDesc, object: CUsurfObject) {
+        // SAFETY: as above.
+        grown(desc, |desc| unsafe { runtime::cudaGetSurfaceObjectResourceDesc(desc, object) })
     }
 }
 

@@ -79,7 +79,7 @@ attributes! {
     41 UNIFIED_ADDRESSING = Is(1), "one address space for host and all GPUs";
     42 MAXIMUM_TEXTURE1D_LAYERED_WIDTH = Is(32768), "as 21";
     43 MAXIMUM_TEXTURE1D_LAYERED_LAYERS = Is(2048), "as 21";
-    44 CAN_TEX2D_GATHER = Is(0), "nothing gathers";
+    44 CAN_TEX2D_GATHER = Is(1), "the sampler is code, and gathers too";
     45 MAXIMUM_TEXTURE2D_GATHER_WIDTH = Is(32768), "as 21";
     46 MAXIMUM_TEXTURE2D_GATHER_HEIGHT = Is(32768), "as 21";
     47 MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE = Is(8192), "as 21";

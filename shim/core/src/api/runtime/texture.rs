@@ -26,8 +26,11 @@ pub extern "C" fn cudaCreateChannelDesc(
     cudaChannelFormatDesc { x, y, z, w, f }
 }
 
+/// Finds a field.
+type Field = fn(&mut cudaTextureDesc) -> &mut c_int;
+
 /// The flags that the runtime has fields for.
-const FLAGS: [(u32, fn(&mut cudaTextureDesc) -> &mut c_int); 4] = [
+const FLAGS: [(u32, Field); 4] = [
     (CU_TRSF_NORMALIZED_COORDINATES, |desc| &mut desc.normalizedCoords),
     (CU_TRSF_SRGB, |desc| &mut desc.sRGB),
     (CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION, |desc| {
@@ -121,11 +124,13 @@ fn sampling(mut desc: cudaTextureDesc, format: &Format) -> Result<Sampling> {
     let by_element = desc.readMode == cudaTextureReadMode::ELEMENT_TYPE;
     let has_fractions = integer && format.channel_size < 4;
     let fractions = desc.readMode == cudaTextureReadMode::NORMALIZED_FLOAT;
+    // Integers that are no fractions have nothing between them.
+    let plain = integer && !format.normalized && (by_element || !has_fractions);
+    if plain && desc.filterMode == CUfilter_mode::LINEAR {
+        return Err(Error::INVALID_FILTER_SETTING);
+    }
     if fractions && !has_fractions || by_element && format.normalized {
         return Err(Error::INVALID_NORM_SETTING);
-    }
-    if by_element && integer && desc.filterMode == CUfilter_mode::LINEAR {
-        return Err(Error::INVALID_FILTER_SETTING);
     }
     let mut flags = if by_element && integer {
         CU_TRSF_READ_AS_INTEGER
