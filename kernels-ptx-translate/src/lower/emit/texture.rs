@@ -4,6 +4,7 @@
 
 use super::{Emit, Result};
 use crate::lower::text::{Val, ir, st};
+use crate::protocol::TranslateError;
 use crate::ptx::ast::{AddressBase, Instruction, Operand, ScalarType};
 
 /// How many coordinates select an element, and whether a layer stands before them.
@@ -58,6 +59,14 @@ struct Place {
     layer: Val,
 }
 
+/// The error that this instruction is not translated with such an operand.
+fn with_what(i: &Instruction<'_>, what: &str) -> TranslateError {
+    TranslateError::Unsupported {
+        line: i.line,
+        construct: format!("{} with {what}", i.name()),
+    }
+}
+
 /// The elements of a vector; a scalar is one of one.
 fn list_of<'i, 'a>(operand: &'i Operand<'a>) -> &'i [Operand<'a>] {
     match operand {
@@ -78,10 +87,11 @@ impl<'a> Emit<'_, '_, 'a> {
         }
     }
 
-    /// The object that a register holds. A symbol is a texture reference.
+    /// The object that a register holds.
     fn object(&mut self, i: &Instruction<'a>, operand: &Operand<'a>) -> Result<Val> {
         match operand {
             Operand::Register(r) if self.reg_bits(*r) == 64 => Ok(self.load_reg(*r)),
+            Operand::Symbol(..) => Err(with_what(i, "a texture or surface reference")),
             _ => Err(i.unsupported()),
         }
     }
@@ -90,8 +100,10 @@ impl<'a> Emit<'_, '_, 'a> {
         let Operand::Tuple(parts) = operand else {
             return Err(i.unsupported());
         };
-        let [object, coordinates] = parts.as_slice() else {
-            return Err(i.unsupported());
+        let (object, coordinates) = match parts.as_slice() {
+            [object, coordinates] => (object, coordinates),
+            [_, _, _] => return Err(with_what(i, "a sampler of its own")),
+            _ => return Err(i.unsupported()),
         };
         let object = self.object(i, object)?;
         let mut list = list_of(coordinates);
