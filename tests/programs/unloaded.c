@@ -13,19 +13,7 @@
 
 #include <cuda.h>
 
-#define DIE(...)                                              \
-    do {                                                      \
-        fprintf(stderr, "line %d: ", __LINE__);               \
-        fprintf(stderr, __VA_ARGS__);                         \
-        fputc('\n', stderr);                                  \
-        _exit(1);                                             \
-    } while (0)
-
-#define OK(call)                                              \
-    do {                                                      \
-        int result_ = (int)(call);                            \
-        if (result_) DIE("%s gives %d", #call, result_);      \
-    } while (0)
+#include "check.h"
 
 /* The few functions that the program knows, found in whatever library is open. */
 static struct driver {

@@ -15,23 +15,9 @@
 
 #include <cuda.h>
 
+#include "check.h"
+
 enum { MOST = 16, WORDS = 4096 };
-
-#define DIE(...)                                              \
-    do {                                                      \
-        printf("line %d: ", __LINE__);                        \
-        printf(__VA_ARGS__);                                  \
-        putchar('\n');                                        \
-        fflush(NULL);                                         \
-        _exit(1);                                             \
-    } while (0)
-
-#define GIVES(wanted, call)                                                                     \
-    do {                                                                                        \
-        CUresult result_ = (call);                                                              \
-        if (result_ != (wanted)) DIE("%s gives %d, not %d", #call, (int)result_, (int)(wanted)); \
-    } while (0)
-#define OK(call) GIVES(CUDA_SUCCESS, call)
 
 static void state(CUdevice device, int wanted) {
     unsigned flags;

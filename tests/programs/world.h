@@ -23,25 +23,8 @@
 
 static int me = -1, ranks = 2;
 
-#define DIE(...)                                                    \
-    do {                                                            \
-        fprintf(stderr, "rank %d, line %d: ", me, __LINE__);        \
-        fprintf(stderr, __VA_ARGS__);                               \
-        fputc('\n', stderr);                                        \
-        _exit(1);                                                   \
-    } while (0)
-
-#define OK(call)                                                    \
-    do {                                                            \
-        CUresult result_ = (call);                                  \
-        if (result_) DIE("%s gives %d", #call, (int)result_);       \
-    } while (0)
-
-#define GIVES(wanted, call)                                                                             \
-    do {                                                                                                \
-        CUresult result_ = (call);                                                                      \
-        if (result_ != (wanted)) DIE("%s gives %d, not %d", #call, (int)result_, (int)(wanted));        \
-    } while (0)
+#define SAYS "rank %d, line %d: ", me, __LINE__
+#include "check.h"
 
 /* Shared by all ranks: the barrier, and what the program wants to share (`board`). */
 struct world {
