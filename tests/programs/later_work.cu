@@ -36,6 +36,13 @@ struct Spinner {
     spin<<<1, 1, 0, stream>>>(flag);
     OK(cudaGetLastError());
   }
+  // The same behind whatever the stream does already.
+  void start_behind() {
+    add_one<<<1, 1, 0, stream>>>(value);
+    OK(cudaEventRecord(point, stream));
+    spin<<<1, 1, 0, stream>>>(flag);
+    OK(cudaGetLastError());
+  }
   ~Spinner() {
     OK(cudaStreamDestroy(stream));
     OK(cudaEventDestroy(point));
@@ -117,6 +124,30 @@ CASE(a_host_function_between_the_kernels) {
     OK(cudaStreamSynchronize(spinner.stream));
     --*spinner.value;
   });
+}
+
+// Both streams have been on one hardware queue. The second waits for a point of the first that is not passed yet: to go on in that queue would be to
+// stand behind what the first does later, which waits for the second.
+CASE(two_streams_that_had_the_same_hardware_queue) {
+  cudaStream_t other;
+  OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  Spinner spinner;
+  int* gate;
+  OK(cudaMallocHost(&gate, sizeof *gate));
+  for (int round = 0; round < 5; round++) {
+    *spinner.value = *spinner.flag = *gate = 0;
+    add_one<<<1, 1, 0, other>>>(spinner.value);
+    OK(cudaStreamSynchronize(other));
+    spin<<<1, 1, 0, spinner.stream>>>(gate);
+    spinner.start_behind();
+    OK(cudaStreamWaitEvent(other, spinner.point, 0));
+    raise_flag<<<1, 1, 0, other>>>(spinner.flag);
+    *(volatile int*)gate = 1;
+    OK(cudaStreamSynchronize(spinner.stream));
+    EXPECT(*spinner.value == 2);
+  }
+  OK(cudaFreeHost(gate));
+  OK(cudaStreamDestroy(other));
 }
 
 // A stream is waited for, and another, which may share its hardware queue, spins.

@@ -428,6 +428,11 @@ impl Pending {
         self.completion.is_read()
     }
 
+    /// [`Completion::is_on_ring`].
+    pub fn is_on_ring(&self, ring: &Ring) -> bool {
+        self.completion.is_on_ring(ring)
+    }
+
     /// What it holds.
     pub fn resources(&self) -> &Resources {
         &self.resources

@@ -158,6 +158,14 @@ impl Ring {
         self.user.load(Ordering::Relaxed)
     }
 
+    /// What `from` submitted last counts as the other stream's from now on, unless somebody else has submitted since: `to` goes on where
+    /// `from` stands.
+    pub fn hand_over(&self, from: u64, to: u64) {
+        let _ = self
+            .user
+            .compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     fn state(&self) -> Guard<'_, State> {
         self.state.lock()
     }

@@ -529,17 +529,36 @@ impl Stream {
         end: End<'_>,
     ) -> Result<Completion> {
         let borrowed = self.ring(waits_for, *ring)?;
-        for other in waits_for.iter().filter(|c| !c.is_on_ring(borrowed)) {
-            other.close()?;
-        }
-        let completion = borrowed.submit(self.id, waits_for, packets, end)?;
+        let completion = self.submit_to(borrowed, packets, waits_for, end)?;
         *ring = Some(borrowed);
         Ok(completion)
     }
 
+    fn submit_to(
+        &self,
+        ring: &'static Ring,
+        packets: &[Packet],
+        waits_for: &Frontier,
+        end: End<'_>,
+    ) -> Result<Completion> {
+        for other in waits_for.iter().filter(|c| !c.is_on_ring(ring)) {
+            other.close()?;
+        }
+        ring.submit(self.id, waits_for, packets, end)
+    }
+
     fn ring(&self, waits_for: &Frontier, current: Option<&'static Ring>) -> Result<&'static Ring> {
-        // While the last packet is on its way, or nobody else used the ring since, the stream stays on it: there order is free.
-        let stays = |ring: &&'static Ring| ring.user() == self.id || waits_for.iter().any(|c| c.is_on_ring(ring));
+        // While its own last packet is on its way, or nobody else used the ring since, the stream stays on it: there order is free.
+        // Another stream's packet that it waits for is no reason: what that stream submitted since would come before.
+        let is_own = |ring: &Ring| {
+            self.state()
+                .pending
+                .back()
+                .is_some_and(|(_, last)| last.is_on_ring(ring))
+        };
+        let stays = |ring: &&'static Ring| {
+            ring.user() == self.id || waits_for.iter().any(|c| c.is_on_ring(ring)) && is_own(ring)
+        };
         match current.filter(stays) {
             Some(ring) => Ok(ring),
             None => {

@@ -20,6 +20,8 @@ use crate::stream::{NEXT_STREAM_ID, Shared};
 /// The lanes of one operation: streams that begin where the stream stands.
 pub struct Branches {
     context: Arc<Shared>,
+    /// The stream, by its id.
+    stream: u64,
     priority: i32,
     start: Frontier,
     /// The stream's ring, for the first lane: there order costs nothing.
@@ -47,6 +49,9 @@ impl Branches {
             state.tail = self.start.clone();
             if mine {
                 state.ring = self.ring.take();
+                if let Some(ring) = state.ring {
+                    ring.hand_over(self.stream, id);
+                }
             }
         }
         self.lanes.push(Arc::clone(&lane));
@@ -69,6 +74,7 @@ impl Stream {
         start.close()?;
         let mut branches = Branches {
             context,
+            stream: self.id,
             priority: self.priority,
             start: start.clone(),
             ring,
@@ -84,6 +90,9 @@ impl Stream {
             && first.owner() == branches.context.id
         {
             state.ring = first.state().ring;
+            if let Some(ring) = state.ring {
+                ring.hand_over(first.id, self.id);
+            }
         }
         // Operations that end in any order: the last to be waited for holds what all need.
         let mut held = Some((resources, branches.lanes));
