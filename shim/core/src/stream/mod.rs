@@ -135,6 +135,24 @@ impl Shared {
     }
 }
 
+/// A stream of the runtime's own. It ends with this, as an application's does with its handle: its context keeps it until its work
+/// has ended. Marked as destroyed before, it could be taken for one whose work has.
+pub struct Internal(Arc<Stream>);
+
+impl std::ops::Deref for Internal {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        &self.0
+    }
+}
+
+impl Drop for Internal {
+    fn drop(&mut self) {
+        self.0.mark_destroyed();
+    }
+}
+
 /// The streams of one context.
 pub struct ContextStreams {
     shared: Arc<Shared>,
@@ -202,11 +220,8 @@ impl ContextStreams {
     }
 
     /// A new stream for the runtime's own use: without a handle, and without a relation to the application's streams.
-    pub fn internal(&self) -> Arc<Stream> {
-        let stream = self.shared.add(Kind::NonBlocking, 0);
-        // Dropped from the list once its work has ended.
-        stream.mark_destroyed();
-        stream
+    pub fn internal(&self) -> Internal {
+        Internal(self.shared.add(Kind::NonBlocking, 0))
     }
 
     /// The calling thread's default stream in this context.
