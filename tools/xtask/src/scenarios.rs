@@ -123,16 +123,23 @@ impl Scenario {
     }
 }
 
-/// Builds `tests/programs/NAME.c` with NVIDIA's `cuda.h` against our driver.
+/// Builds `tests/programs/NAME.c` with NVIDIA's headers against our libraries: those of CUDA 13 if its name ends in that number.
 fn build(name: &str) -> Result<PathBuf> {
     let source = bench::root().join("tests/programs").join(name).with_extension("c");
     let mut command = Command::new("gcc");
-    command.args(["-O2", "-Wall", "-Wextra", "-Werror", "-I"]);
-    command.arg(setup::nvcc()?.join("include")).arg(&source);
+    command.args(["-O2", "-Wall", "-Wextra", "-Werror"]);
+    let is_13 = name.ends_with("_13");
+    let runtime = if is_13 { "libcudart.so.13" } else { "libcudart.so.12" };
+    if is_13 {
+        // Without the folder crt, for which the toolchain's stands in.
+        command.arg("-I").arg(setup::cudart("13.0")?.join("include"));
+    }
+    command.arg("-I").arg(setup::nvcc()?.join("include"));
+    command.arg("-I").arg(setup::nvtx()?.join("include")).arg(&source);
     command
         // Programs that open the libraries by name are not linked to them.
         .arg("-Wl,--as-needed")
-        .args(["libcudart.so.12", "libcuda.so.1"].map(|library| bench::release().join(library)))
+        .args([runtime, "libcuda.so.1"].map(|library| bench::release().join(library)))
         .arg("-lpthread");
     programs::compile(name, &source, command)
 }
@@ -204,6 +211,10 @@ pub fn cases() -> Vec<Scenario> {
         streams().with(&["REGAUGE_QUEUES=1"]).over(Rocr::V523),
         Scenario::new("unloaded", ""),
         Scenario::new("unloaded", "").over(Rocr::V523).small_bar(),
+        Scenario::new("markers", ""),
+        Scenario::new("markers", "").with(&["NVTX_INJECTION64_PATH=/nonexistent/tool.so"]),
+        Scenario::new("batches_13", ""),
+        Scenario::new("batches_13", "").over(Rocr::V523).small_bar(),
         Scenario::new("visibility", ""),
         Scenario::new("visibility", "").over(Rocr::V523),
         Scenario::new("visibility", "").gpus(8),

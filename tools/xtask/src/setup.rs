@@ -113,6 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         nvcc()?;
         cudart("11.8")?;
         cudart("13.0")?;
+        nvtx()?;
         ucx()?;
     }
     build()?;
@@ -174,6 +175,13 @@ pub fn cudart(version: &str) -> Result<PathBuf> {
         "get-cudart.sh",
         &[version],
     )?;
+    Ok(directory)
+}
+
+/// The headers of NVIDIA's Tools Extension; returns the folder that holds `include`.
+pub fn nvtx() -> Result<PathBuf> {
+    let directory = bench::downloads().join("nvtx");
+    fetch("NVTX 12.9", &directory, "get-nvtx.sh", &[])?;
     Ok(directory)
 }
 

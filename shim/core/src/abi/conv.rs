@@ -106,6 +106,11 @@ pub unsafe fn string<'a>(text: *const c_char) -> Result<&'a str> {
     core::str::from_utf8(unsafe { bytes(text) }?).map_err(|_| Error::INVALID_VALUE)
 }
 
+/// Whether `firsts`, where the parts of a batch of `count` begin, are that: the first part begins at 0, and none is empty.
+pub fn divides(firsts: &[usize], count: usize) -> bool {
+    firsts.first() == Some(&0) && firsts.is_sorted_by(|a, b| a < b) && firsts.iter().all(|&at| at < count)
+}
+
 /// Writes `text` and a NUL into a buffer of `len` bytes, cut off where it does not fit. With `len` 0 nothing is written.
 pub fn write_string(out: *mut c_char, len: usize, text: &str) -> Result<()> {
     if out.is_null() {
@@ -141,6 +146,16 @@ mod tests {
     fn an_array_larger_than_the_address_space_is_refused() {
         // SAFETY: refused before it is looked at.
         assert_eq!(unsafe { slice(&1u64, usize::MAX) }, Err(Error::INVALID_VALUE));
+    }
+
+    #[test]
+    fn the_parts_of_a_batch_begin_with_its_first_and_are_not_empty() {
+        for firsts in [&[0][..], &[0, 1], &[0, 2], &[0, 1, 2]] {
+            assert!(divides(firsts, 3), "{firsts:?}");
+        }
+        for firsts in [&[][..], &[1], &[0, 0], &[0, 2, 1], &[0, 3]] {
+            assert!(!divides(firsts, 3), "{firsts:?}");
+        }
     }
 
     #[test]

@@ -183,4 +183,32 @@ streamed! { runtime
         // SAFETY: as above.
         unsafe { driver::copy_boxes(&*runtime::resolve(stream, default)?, count, operations, core::ptr::null_mut(), flags) }
     }
+
+    /// CUDA Runtime API 13, Memory Management: `cudaMemPrefetchBatchAsync`.
+    fn cudaMemPrefetchBatchAsync(
+        addresses: *mut *mut c_void, sizes: *mut usize, count: usize, locations: *mut cudaMemLocation, firsts: *mut usize,
+        kinds: usize, flags: c_ulonglong, stream: cudaStream_t,
+    ), fn cudaMemPrefetchBatchAsync_ptsz(..) |default| {
+        let places = Some((locations.cast_const().cast(), firsts.cast_const(), kinds));
+        // SAFETY: as above; the two structures of a location have the same layout.
+        unsafe { driver::prefetch_batch(&*runtime::resolve(stream, default)?, addresses.cast(), sizes, count, places, flags) }
+    }
+
+    /// CUDA Runtime API 13, Memory Management: `cudaMemDiscardBatchAsync`.
+    fn cudaMemDiscardBatchAsync(
+        addresses: *mut *mut c_void, sizes: *mut usize, count: usize, flags: c_ulonglong, stream: cudaStream_t,
+    ), fn cudaMemDiscardBatchAsync_ptsz(..) |default| {
+        // SAFETY: as above.
+        unsafe { driver::prefetch_batch(&*runtime::resolve(stream, default)?, addresses.cast(), sizes, count, None, flags) }
+    }
+
+    /// CUDA Runtime API 13, Memory Management: `cudaMemDiscardAndPrefetchBatchAsync`.
+    fn cudaMemDiscardAndPrefetchBatchAsync(
+        addresses: *mut *mut c_void, sizes: *mut usize, count: usize, locations: *mut cudaMemLocation, firsts: *mut usize,
+        kinds: usize, flags: c_ulonglong, stream: cudaStream_t,
+    ), fn cudaMemDiscardAndPrefetchBatchAsync_ptsz(..) |default| {
+        let places = Some((locations.cast_const().cast(), firsts.cast_const(), kinds));
+        // SAFETY: as above.
+        unsafe { driver::prefetch_batch(&*runtime::resolve(stream, default)?, addresses.cast(), sizes, count, places, flags) }
+    }
 }

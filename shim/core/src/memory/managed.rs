@@ -79,8 +79,19 @@ fn range(address: u64, size: usize) -> Result<Entry> {
     Ok(entry)
 }
 
+/// Checks a range of managed memory.
+///
+/// # Errors
+/// INVALID_VALUE for a range that is not in one managed allocation.
+pub fn check_range(address: u64, size: usize) -> Result<()> {
+    range(address, size).map(drop)
+}
+
 /// A device's number, or the host.
-fn place(location: i32) -> Result<i32> {
+///
+/// # Errors
+/// INVALID_DEVICE for a device that is not there.
+pub fn place(location: i32) -> Result<i32> {
     if location != HOST {
         device::get(location)?;
     }

@@ -62,11 +62,6 @@ driver! {
         create(context, flags, device)
     }
 
-    /// CUDA Driver API, Context Management: `cuCtxCreate` of CUDA 2.
-    fn cuCtxCreate(context: *mut CUcontext, flags: c_uint, device: CUdevice) {
-        create(context, flags, device)
-    }
-
     /// CUDA Driver API, Context Management: `cuCtxCreate_v3`. A share of the multiprocessors cannot be asked for.
     fn cuCtxCreate_v3(
         context: *mut CUcontext, _affinity: *mut CUexecAffinityParam, count: c_int, flags: c_uint, device: CUdevice,

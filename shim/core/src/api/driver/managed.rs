@@ -1,7 +1,7 @@
-//! Unified Addressing: advice about managed memory, `cuMemAdvise`, `cuMemPrefetchAsync`, `cuMemRangeGetAttribute`,
-//! `cuStreamAttachMemAsync`.
+//! Unified Addressing: advice about managed memory, `cuMemAdvise`, `cuMemPrefetchAsync`, `cuMemPrefetchBatchAsync`,
+//! `cuMemDiscardBatchAsync`, `cuMemRangeGetAttribute`, `cuStreamAttachMemAsync`.
 
-use core::ffi::{c_int, c_uint, c_void};
+use core::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 use super::stream::resolve;
 use crate::abi::{
@@ -11,7 +11,7 @@ use crate::abi::{
 use crate::device;
 use crate::graph::capture;
 use crate::memory::managed;
-use crate::stream::Stream;
+use crate::stream::{Kind, Stream};
 use crate::{driver, streamed};
 
 /// A location as the device number that older calls take: the host is -1, whatever its node.
@@ -27,6 +27,54 @@ pub(in crate::api) fn place(location: CUmemLocation) -> Result<c_int> {
 pub(in crate::api) fn prefetch(stream: &Stream, address: u64, size: usize, place: c_int) -> Result<()> {
     capture::refuse(stream)?;
     managed::prefetch(address, size, place)
+}
+
+/// Where the ranges of a batch go: the array of places, the index of the first range that each is for, and how many there are.
+pub(in crate::api) type Places = (*const CUmemLocation, *const usize, usize);
+
+/// `cuMemPrefetchBatchAsync`, `cuMemDiscardBatchAsync` and `cuMemDiscardAndPrefetchBatchAsync`. A discarded range may keep what is in it,
+/// so only the ranges are checked; all of them before one is prefetched.
+///
+/// # Errors
+/// INVALID_VALUE for an empty batch, flags, the legacy default stream, places that do not begin with the first range, and ranges that are not
+/// managed memory, or places that are not there.
+///
+/// # Safety
+/// Arrays of `count` elements, and of as many places as said.
+pub(in crate::api) unsafe fn prefetch_batch(
+    stream: &Stream,
+    addresses: *const u64,
+    sizes: *const usize,
+    count: usize,
+    places: Option<Places>,
+    flags: c_ulonglong,
+) -> Result<()> {
+    if count == 0 || flags != 0 || stream.kind() == Kind::Legacy {
+        return Err(Error::INVALID_VALUE);
+    }
+    capture::refuse(stream)?;
+    // SAFETY: the caller's promise.
+    let (addresses, sizes) = unsafe { (conv::slice(addresses, count)?, conv::slice(sizes, count)?) };
+    let ranges = || addresses.iter().copied().zip(sizes.iter().copied());
+    ranges().try_for_each(|(address, size)| managed::check_range(address, size))?;
+    let Some((locations, firsts, kinds)) = places else {
+        return Ok(());
+    };
+    // SAFETY: as above.
+    let (locations, firsts) = unsafe { (conv::slice(locations, kinds)?, conv::slice(firsts, kinds)?) };
+    if !conv::divides(firsts, count) {
+        return Err(Error::INVALID_VALUE);
+    }
+    let known = |&location: &CUmemLocation| managed::place(place(location)?).map_err(|_| Error::INVALID_VALUE);
+    let places = locations.iter().map(known).collect::<Result<Vec<_>>>()?;
+    for (index, (address, size)) in ranges().enumerate() {
+        managed::prefetch(
+            address,
+            size,
+            places[firsts.partition_point(|&first| first <= index) - 1],
+        )?;
+    }
+    Ok(())
 }
 
 /// `cuStreamAttachMemAsync`.
@@ -131,6 +179,34 @@ streamed! { driver
             return Err(Error::INVALID_VALUE);
         }
         prefetch(&stream, address, size, place(location)?)
+    }
+
+    /// CUDA Driver API, Unified Addressing: `cuMemPrefetchBatchAsync`.
+    fn cuMemPrefetchBatchAsync(
+        addresses: *mut CUdeviceptr, sizes: *mut usize, count: usize, locations: *mut CUmemLocation, firsts: *mut usize,
+        kinds: usize, flags: c_ulonglong, stream: CUstream,
+    ), fn cuMemPrefetchBatchAsync_ptsz(..) |default| {
+        let places = Some((locations.cast_const(), firsts.cast_const(), kinds));
+        // SAFETY: the application promises the arrays.
+        unsafe { prefetch_batch(&*resolve(stream, default)?, addresses, sizes, count, places, flags) }
+    }
+
+    /// CUDA Driver API, Unified Addressing: `cuMemDiscardBatchAsync`.
+    fn cuMemDiscardBatchAsync(
+        addresses: *mut CUdeviceptr, sizes: *mut usize, count: usize, flags: c_ulonglong, stream: CUstream,
+    ), fn cuMemDiscardBatchAsync_ptsz(..) |default| {
+        // SAFETY: as above.
+        unsafe { prefetch_batch(&*resolve(stream, default)?, addresses, sizes, count, None, flags) }
+    }
+
+    /// CUDA Driver API, Unified Addressing: `cuMemDiscardAndPrefetchBatchAsync`.
+    fn cuMemDiscardAndPrefetchBatchAsync(
+        addresses: *mut CUdeviceptr, sizes: *mut usize, count: usize, locations: *mut CUmemLocation, firsts: *mut usize,
+        kinds: usize, flags: c_ulonglong, stream: CUstream,
+    ), fn cuMemDiscardAndPrefetchBatchAsync_ptsz(..) |default| {
+        let places = Some((locations.cast_const(), firsts.cast_const(), kinds));
+        // SAFETY: as above.
+        unsafe { prefetch_batch(&*resolve(stream, default)?, addresses, sizes, count, places, flags) }
     }
 
     /// CUDA Driver API, Stream Management: `cuStreamAttachMemAsync`.

@@ -3,6 +3,7 @@
 use super::memcpy::{UNIFIED, linear};
 use super::stream::resolve;
 use crate::abi::{CUdeviceptr, CUmemcpyAttributes, CUstream, Error, Result, conv};
+use crate::graph::capture;
 use crate::stream::locate::{Place, locate};
 use crate::stream::{Kind, Stream};
 use crate::streamed;
@@ -10,12 +11,14 @@ use crate::streamed;
 /// `CU_MEMCPY_SRC_ACCESS_ORDER_*`: in the stream's order, during the call, or at any time.
 pub(super) const STREAM_ORDER: i32 = 1;
 pub(super) const ANY_ORDER: i32 = 3;
+/// `CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE`, a hint.
+pub(super) const OVERLAP: u32 = 1;
 
 /// Copies each pair, in some order of their own, in the order of `stream`. `failed` gets the index of the copy that was refused.
 ///
 /// # Errors
 /// INVALID_VALUE for an empty batch, the legacy default stream, attributes that do not begin with the first copy, and copies of
-/// nothing; else as a copy.
+/// nothing; STREAM_CAPTURE_UNSUPPORTED where the stream is captured, which goes on; else as a copy.
 ///
 /// # Safety
 /// Arrays of `count` and of `kinds` elements.
@@ -31,6 +34,9 @@ pub(in crate::api) unsafe fn copy_batch(
     kinds: usize,
     failed: *mut usize,
 ) -> Result<()> {
+    if stream.kind() == Kind::Legacy {
+        return Err(Error::INVALID_VALUE);
+    }
     // All of the batch is wrong until one copy is.
     conv::write_if(failed, usize::MAX);
     // SAFETY: the caller's promise.
@@ -43,13 +49,14 @@ pub(in crate::api) unsafe fn copy_batch(
             conv::slice(firsts, kinds)?,
         )
     };
-    let ordered =
-        firsts.first() == Some(&0) && firsts.is_sorted_by(|a, b| a < b) && firsts.iter().all(|&at| at < count);
-    let known = attributes
-        .iter()
-        .all(|attribute| (STREAM_ORDER..=ANY_ORDER).contains(&attribute.srcAccessOrder));
-    if count == 0 || !ordered || !known || stream.kind() == Kind::Legacy {
+    let known = attributes.iter().all(|attribute| {
+        (STREAM_ORDER..=ANY_ORDER).contains(&attribute.srcAccessOrder) && attribute.flags & !OVERLAP == 0
+    });
+    if count == 0 || !conv::divides(firsts, count) || !known {
         return Err(Error::INVALID_VALUE);
+    }
+    if capture::intercept(stream)?.is_some() {
+        return Err(Error::STREAM_CAPTURE_UNSUPPORTED);
     }
     for index in 0..count {
         let attribute = &attributes[firsts.partition_point(|&first| first <= index) - 1];

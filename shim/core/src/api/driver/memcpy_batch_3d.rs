@@ -3,7 +3,7 @@
 use core::ffi::c_ulonglong;
 
 use super::memcpy::{UNIFIED, transfer};
-use super::memcpy_batch::{ANY_ORDER, STREAM_ORDER};
+use super::memcpy_batch::{ANY_ORDER, OVERLAP, STREAM_ORDER};
 use super::stream::resolve;
 use crate::abi::{
     CUDA_MEMCPY3D_BATCH_OP, CUmemcpy3DOperand, CUmemcpy3DOperand_array, CUmemcpy3DOperand_ptr, CUmemcpy3DOperandType,
@@ -15,9 +15,6 @@ use crate::stream::locate::{Place, place};
 use crate::stream::spans::{Extent, Side};
 use crate::stream::{Kind, Stream};
 use crate::streamed;
-
-/// `CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE`, a hint.
-const OVERLAP: u32 = 1;
 
 /// One side of a copy.
 enum Operand {
