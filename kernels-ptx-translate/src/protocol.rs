@@ -112,14 +112,24 @@ pub struct ModuleInfo {
     pub relocations: Vec<Relocation>,
 }
 
-/// The hidden arguments that follow the parameter block at the next multiple of 8. 64 bytes, little-endian:
+/// The hidden arguments that follow the parameter block at the next multiple of 8. 72 bytes, little-endian:
 ///
 /// ```text
 ///  0 u64 module data block     24 u32 ntid.x  y  z        48 u32 dynamic shared bytes
 ///  8 u64 printf ring, or 0     36 u32 nctaid.x  y  z      52 u32 reserved, 0
 /// 16 u64 device heap, or 0                                56 u64 grid id
+///                                                         64 u64 grid workspace of a cooperative launch, or 0
 /// ```
-pub const HIDDEN_ARGS_SIZE: u32 = 64;
+pub const HIDDEN_ARGS_SIZE: u32 = 72;
+
+/// Bytes of a grid workspace, by which the work-groups of a cooperative launch wait for each other. `cooperative_groups` finds its address in
+/// `%envreg1` (high word) and `%envreg2`. Its barrier adds up to 1 << 31 every time all have arrived, so that bit tells the rounds
+/// apart, and launches that follow each other may use one workspace.
+///
+/// ```text
+/// 0 u32 size      4 u32 barrier, 0 at first
+/// ```
+pub const GRID_WORKSPACE: u64 = 8;
 
 /// Bytes before the first record of a printf ring, which is zero but for `capacity` when a kernel starts. Records follow
 /// each other; the host reads them once the kernels that write to the ring have ended.

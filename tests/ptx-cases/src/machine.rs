@@ -158,6 +158,7 @@ pub fn run(case: &Case, kernel: &CompiledKernel, info: &ModuleInfo, target: Targ
         args.extend(u32::to_le_bytes(n));
     }
     args.extend(1u64.to_le_bytes());
+    args.extend(0u64.to_le_bytes());
     if args.len() as u32 != 16 + HIDDEN_ARGS_SIZE || kernel.kernarg_size != args.len() as u32 {
         return Err(format!(
             "kernel arguments of {} bytes, not {}",

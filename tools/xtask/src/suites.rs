@@ -407,7 +407,7 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 15] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 16] = [
     ("kernel_features", None),
     ("language", None),
     ("host_calls", None),
@@ -421,6 +421,7 @@ const CUDA_PROGRAMS: [(&str, Option<&str>); 15] = [
     ("stream_ordered_memory", None),
     ("stream_order", None),
     ("later_work", None),
+    ("cooperative", None),
     // All streams share one hardware queue.
     ("stream_order", Some("REGAUGE_QUEUES=1")),
     ("later_work", Some("REGAUGE_QUEUES=2")),

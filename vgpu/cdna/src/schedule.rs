@@ -12,6 +12,7 @@ use std::{
 };
 
 use crate::{
+    Target,
     coherence::Cache,
     dispatch::{Dispatch, Stats, Stop},
     exec::access::Memory,
@@ -23,6 +24,8 @@ use crate::{
 /// Waves and LDS of a compute unit: with their number, what bounds the number of resident work-groups.
 const WAVES_PER_UNIT: u32 = 32;
 const LDS_PER_UNIT: u32 = 64 * 1024;
+/// Compute units of the larger card: grids may be made to fill it.
+const COMPUTE_UNITS_OF_GFX942: u32 = 304;
 /// Host memory that resident work-groups may take, two work-groups at least.
 const RESIDENT_BYTES: u64 = 2 << 30;
 /// How long a dispatch runs on its queue's own thread before others are asked to help: waking them takes as long.
@@ -80,10 +83,14 @@ impl<'a> Running<'a> {
         let _held = d.memory.cache().map(Cache::hold);
         let setup = Setup::new(&d, &mut Memory::new(d.memory))?;
         let waves = d.workgroup_size.iter().product::<u32>().div_ceil(64);
-        let by_waves = COMPUTE_UNITS * (WAVES_PER_UNIT / waves).max(1);
+        let units = match d.target {
+            Target::Gfx90a => COMPUTE_UNITS,
+            Target::Gfx942 => COMPUTE_UNITS_OF_GFX942,
+        };
+        let by_waves = units * (WAVES_PER_UNIT / waves).max(1);
         let by_lds = LDS_PER_UNIT
             .checked_div(d.group_segment_size)
-            .map_or(u32::MAX, |n| n.max(1) * COMPUTE_UNITS);
+            .map_or(u32::MAX, |n| n.max(1) * units);
         let registers = u64::from(setup.vgprs) * 256 + u64::from(setup.lane_bytes) * 64;
         let by_memory = RESIDENT_BYTES / (registers * u64::from(waves) + u64::from(d.group_segment_size));
         let limit = by_memory.clamp(2, u64::from(by_waves.min(by_lds))) as usize;

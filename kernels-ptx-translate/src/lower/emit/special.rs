@@ -100,6 +100,9 @@ impl<'a> Emit<'_, '_, 'a> {
             // No part of shared memory is reserved here.
             _ if name.starts_with("%reserved_smem_offset") => "0".into(),
             "%current_graph_exec" => return Ok(("0".into(), 64)),
+            // The grid workspace of a cooperative launch; see `GRID_WORKSPACE` in `protocol`.
+            "%envreg1" => self.hidden(68, 32),
+            "%envreg2" => self.hidden(64, 32),
             _ if name.starts_with("%envreg") || name.starts_with("%pm") => "0".into(),
             "WARP_SZ" => "32".into(),
             _ => {

@@ -51,7 +51,7 @@ attributes! {
     13 CLOCK_RATE = Of(|device| khz(device.agent.clock_mhz)), "the agent's";
     14 TEXTURE_ALIGNMENT = Is(512), "recorded; every block is aligned to a page";
     15 GPU_OVERLAP = Is(1), "the copy engines run beside kernels";
-    16 MULTIPROCESSOR_COUNT = Of(|device| int(device.agent.compute_units)), "compute units";
+    16 MULTIPROCESSOR_COUNT = Of(|device| int(device.agent.compute_units)), "compute units that one grid fills: on gfx90a one in each shader engine less, and as many in each";
     17 KERNEL_EXEC_TIMEOUT = Is(0), "no watchdog on compute cards";
     18 INTEGRATED = Is(0), "discrete";
     19 CAN_MAP_HOST_MEMORY = Is(1), "pinned memory is mapped to every GPU";
@@ -130,7 +130,7 @@ attributes! {
     92 CAN_USE_STREAM_MEM_OPS_V1 = Is(0), "recorded";
     93 CAN_USE_64_BIT_STREAM_MEM_OPS_V1 = Is(0), "recorded";
     94 CAN_USE_STREAM_WAIT_VALUE_NOR_V1 = Is(0), "recorded";
-    95 COOPERATIVE_LAUNCH = Is(0), "the calls launch, but the grid's barrier is missing: its workspace (%envreg1, %envreg2)";
+    95 COOPERATIVE_LAUNCH = Of(|device| device.agent.cooperative.into()), "where ROCr has a cooperative queue";
     96 COOPERATIVE_MULTI_DEVICE_LAUNCH = Is(0), "the call is refused";
     97 MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = Of(|device| shared_memory_optin(device) as i32), "LDS of a workgroup";
     98 CAN_FLUSH_REMOTE_WRITES = Is(0), "recorded; waits acquire at system scope anyway";

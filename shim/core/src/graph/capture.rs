@@ -109,7 +109,7 @@ impl Sequence {
     }
 
     /// Spoils the capture: from now on its streams refuse operations, and its end gives no graph.
-    fn invalidate(&self) {
+    pub fn invalidate(&self) {
         self.invalid.store(true, Ordering::Release);
     }
 

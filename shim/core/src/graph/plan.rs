@@ -208,7 +208,7 @@ struct Ready {
 struct Builder {
     arguments: Arena,
     resources: Vec<Resource>,
-    /// For each item; `None` for what is no kernel, or one that prints, whose launches the printing must know.
+    /// For each item; `None` for what is no kernel, or one whose launches need more than a packet ([`Prepared::is_plain`]).
     kernels: Vec<Option<Ready>>,
 }
 
@@ -226,7 +226,7 @@ impl Builder {
                 kernel.cooperative,
             )
         }?;
-        if prepared.prints() {
+        if !prepared.is_plain() {
             return Ok(None);
         }
         let kernarg = self

@@ -71,8 +71,10 @@ pub struct Agent {
     pub chip_id: u32,
     /// NUMA node in ROCr's numbering.
     pub node: u32,
-    /// Compute units (multiprocessors).
+    /// Compute units (multiprocessors) that together hold the work-groups of one dispatch; see [`resident_units`].
     pub compute_units: u32,
+    /// It has a queue whose dispatches are on the GPU as a whole.
+    pub cooperative: bool,
     /// SIMDs in each compute unit.
     pub simds_per_cu: u32,
     /// Waves that one compute unit holds at most.
@@ -111,10 +113,12 @@ impl Agent {
             Kind::Gpu => info(functions, handle, sys::HSA_AMD_AGENT_INFO_NEAREST_CPU).ok(),
             _ => None,
         };
+        let name = text::<64>(functions, handle, sys::HSA_AGENT_INFO_NAME)?;
+        let compute_units = resident_units(&name, number(sys::HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT));
         Ok(Self {
             handle,
             kind,
-            name: text::<64>(functions, handle, sys::HSA_AGENT_INFO_NAME)?,
+            name,
             product: text::<64>(functions, handle, sys::HSA_AMD_AGENT_INFO_PRODUCT_NAME).unwrap_or_default(),
             isa: if kind == Kind::Gpu {
                 isa_name(functions, handle)?
@@ -128,7 +132,10 @@ impl Agent {
             pci_bdf: number(sys::HSA_AMD_AGENT_INFO_BDFID),
             chip_id: number(sys::HSA_AMD_AGENT_INFO_CHIP_ID),
             node: number(sys::HSA_AGENT_INFO_NODE),
-            compute_units: number(sys::HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT),
+            compute_units,
+            // ROCr hides compute units from queues, but not from its answers about the agent.
+            cooperative: std::env::var_os("HSA_CU_MASK").is_none()
+                && info(functions, handle, sys::HSA_AMD_AGENT_INFO_COOPERATIVE_QUEUES).unwrap_or(false),
             simds_per_cu: number(sys::HSA_AMD_AGENT_INFO_NUM_SIMDS_PER_CU),
             max_waves_per_cu: number(sys::HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU),
             wavefront_size: number(sys::HSA_AGENT_INFO_WAVEFRONT_SIZE),
@@ -160,7 +167,8 @@ impl Agent {
             pci_bdf: 0xc100,
             chip_id: 0x7408,
             node: 0,
-            compute_units: 104,
+            compute_units: 96,
+            cooperative: true,
             simds_per_cu: 4,
             max_waves_per_cu: 32,
             wavefront_size: 64,
@@ -205,6 +213,20 @@ impl PartialEq for Agent {
 }
 
 impl Eq for Agent {}
+
+/// The compute units of all that a GPU has which hold the work-groups of one dispatch at the same time.
+///
+/// gfx90a's dispatcher deals work-groups out to the eight shader engines in turn, and does not go on while the one whose turn it is has no room.
+/// Cards have engines with fewer units than others, so the rest of the units never fill up. ROCr's corrected answer
+/// (`HSA_AMD_AGENT_INFO_COOPERATIVE_COMPUTE_UNIT_COUNT` with `HSA_COOP_CU_COUNT=1`) allows for one unit in each; so does this. CUDA programs
+/// multiply the number of multiprocessors by a kernel's occupancy and rely on the product.
+fn resident_units(name: &str, units: u32) -> u32 {
+    const ENGINES: u32 = 8;
+    match name {
+        "gfx90a" if units > 2 * ENGINES => units / ENGINES * ENGINES - ENGINES,
+        _ => units,
+    }
+}
 
 /// All agents, in ROCr's order.
 pub(super) fn enumerate(functions: &sys::Functions) -> Result<Vec<Agent>> {
@@ -270,6 +292,13 @@ fn parse_uuid(text: &str) -> Uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gfx90a_counts_what_all_engines_have() {
+        assert_eq!(resident_units("gfx90a", 104), 96);
+        assert_eq!(resident_units("gfx90a", 110), 96);
+        assert_eq!(resident_units("gfx942", 304), 304);
+    }
 
     #[test]
     fn a_uuid_is_sixteen_digits_or_none() {

@@ -176,8 +176,10 @@ pub struct Queue {
     base: *mut [u32; 16],
     size: u64,
     doorbell: hsa_signal_t,
-    /// The number of the next packet. Nobody else writes the queue's index.
+    /// The number of the next packet.
     write: u64,
+    /// Others of the process may submit as well: the device has one such queue.
+    shared: bool,
     /// How far the command processor was when last asked: its index is in a cache line that it writes all the time, so it is
     /// asked only when the ring may be full.
     read: u64,
@@ -192,13 +194,33 @@ impl Queue {
     /// # Errors
     /// MEMORY_ALLOCATION when the GPU has no queue left.
     pub fn new(agent: &Agent, priority: Priority) -> Result<Self> {
+        let queue = Self::of_type(agent, HSA_QUEUE_TYPE_MULTI).ok_or(Error::MEMORY_ALLOCATION)?;
+        if priority == Priority::High {
+            // SAFETY: the queue was just made. A refusal leaves it at normal priority, which is allowed.
+            let _ = unsafe { raw().hsa_amd_queue_set_priority(queue.raw, HSA_AMD_QUEUE_PRIORITY_HIGH) };
+        }
+        Ok(queue)
+    }
+
+    /// The cooperative queue of `agent`. ROCr makes one in a process and gives it to all who ask; what stops it, ROCr answers by ending
+    /// the process.
+    ///
+    /// # Errors
+    /// NOT_SUPPORTED where the GPU or its driver has none.
+    pub fn cooperative(agent: &Agent) -> Result<Self> {
+        let mut queue = Self::of_type(agent, HSA_QUEUE_TYPE_COOPERATIVE).ok_or(Error::NOT_SUPPORTED)?;
+        queue.shared = true;
+        Ok(queue)
+    }
+
+    fn of_type(agent: &Agent, kind: u32) -> Option<Self> {
         let mut queue: *mut hsa_queue_t = core::ptr::null_mut();
         // SAFETY: the callback is a plain function without data; `queue` is valid for the write.
         let status = unsafe {
             raw().hsa_queue_create(
                 agent.handle,
                 PACKETS,
-                HSA_QUEUE_TYPE_MULTI,
+                kind,
                 Some(on_error),
                 core::ptr::null_mut(),
                 u32::MAX,
@@ -208,22 +230,19 @@ impl Queue {
         };
         if status != HSA_STATUS_SUCCESS || queue.is_null() {
             log::warn!("hsa_queue_create: {status:?}");
-            return Err(Error::MEMORY_ALLOCATION);
-        }
-        if priority == Priority::High {
-            // SAFETY: the queue was just made. A refusal leaves it at normal priority, which is allowed.
-            let _ = unsafe { raw().hsa_amd_queue_set_priority(queue, HSA_AMD_QUEUE_PRIORITY_HIGH) };
+            return None;
         }
         // SAFETY: as above. Without it packets carry no time stamps, which `Signal::end_time` answers with `None`.
         let _ = unsafe { raw().hsa_amd_profiling_set_profiler_enabled(queue, 1) };
         // SAFETY: the queue was just made, and its public part does not change.
         let public = unsafe { &*queue };
-        Ok(Self {
+        Some(Self {
             raw: queue,
             base: public.base_address.cast(),
             size: u64::from(public.size),
             doorbell: public.doorbell_signal,
             write: 0,
+            shared: false,
             read: 0,
         })
     }
@@ -234,11 +253,8 @@ impl Queue {
     /// The process's fault, when it happens while the ring is full.
     pub fn submit(&mut self, packets: &[Packet]) -> Result<u64> {
         for group in packets.chunks(self.size as usize / 2) {
-            let (first, end) = (self.write, self.write + group.len() as u64);
-            self.wait_for_space(end)?;
-            self.write = end;
-            // SAFETY: the queue lives as long as `self`.
-            unsafe { raw().hsa_queue_store_write_index_screlease(self.raw, end) };
+            let first = self.reserve(group.len() as u64)?;
+            let end = self.write;
             for (index, packet) in (first..).zip(group) {
                 // SAFETY: the slot is ours until its header is written; slots are 64 bytes, aligned to 64.
                 unsafe {
@@ -251,6 +267,23 @@ impl Queue {
             unsafe { raw().hsa_signal_store_screlease(self.doorbell, (end - 1) as i64) };
         }
         Ok(self.write.saturating_sub(1))
+    }
+
+    /// Takes the next `count` places, and waits until they are free. Returns the first.
+    fn reserve(&mut self, count: u64) -> Result<u64> {
+        if self.shared {
+            // SAFETY: the queue lives as long as `self`.
+            let first = unsafe { raw().hsa_queue_add_write_index_screlease(self.raw, count) };
+            self.write = first + count;
+            self.wait_for_space(self.write)?;
+            return Ok(first);
+        }
+        let (first, end) = (self.write, self.write + count);
+        self.wait_for_space(end)?;
+        self.write = end;
+        // SAFETY: as above; nobody else writes the queue's index.
+        unsafe { raw().hsa_queue_store_write_index_screlease(self.raw, end) };
+        Ok(first)
     }
 
     /// Whether one more packet has room now.

@@ -1,7 +1,7 @@
 //! Kernel arguments as the compiled kernel reads them.
 //!
 //! ```text
-//! 0                      param_size   next multiple of 8              + 64
+//! 0                      param_size   next multiple of 8              + 72
 //! [ parameters, as PTX lays them out ][pad][ hidden arguments          ]
 //! ```
 //!
@@ -23,6 +23,8 @@ pub struct Hidden {
     pub heap: u64,
     /// Number of the launch, unique in the process.
     pub grid_id: u64,
+    /// Address of the grid workspace; 0 when the launch is not cooperative.
+    pub grid_workspace: u64,
 }
 
 /// Where the application's arguments are.
@@ -93,6 +95,7 @@ pub unsafe fn pack(entry: &Entry, source: Source, shape: &Shape, hidden: &Hidden
     }
     put(48, &shape.dynamic_shared.to_le_bytes());
     put(56, &hidden.grid_id.to_le_bytes());
+    put(64, &hidden.grid_workspace.to_le_bytes());
     Ok(())
 }
 
@@ -156,6 +159,7 @@ mod tests {
         ring: 0x4175,
         heap: 0x4EA9,
         grid_id: 0x61D,
+        grid_workspace: 0x3512,
     };
 
     fn word(block: &[u8], at: usize) -> u32 {
@@ -168,14 +172,14 @@ mod tests {
         let pointers = [(&raw const a).cast(), &raw const b, (&raw const c).cast(), d.as_ptr()];
         // SAFETY: four values of the parameters' sizes.
         let block = unsafe { packed(&entry(), Source::Pointers(pointers.as_ptr()), &SHAPE, &HIDDEN) }.unwrap();
-        assert_eq!(block.len(), 40 + 64);
+        assert_eq!(block.len(), 40 + 72);
         assert_eq!(block[..8], a.to_le_bytes());
         assert_eq!((block[8], word(&block, 12)), (0xAB, 0xCAFE_F00D));
         assert_eq!(block[16..36], [9; 20]);
         assert_eq!(block[36..40], [0; 4]);
         assert_eq!([40, 48, 56].map(|at| word(&block, at)), [0xD474, 0x4175, 0x4EA9]);
         assert_eq!([64, 68, 72, 76, 80, 84].map(|at| word(&block, at)), [4, 5, 6, 7, 8, 9]);
-        assert_eq!((word(&block, 88), word(&block, 92), word(&block, 96)), (77, 0, 0x61D));
+        assert_eq!([88, 92, 96, 104].map(|at| word(&block, at)), [77, 0, 0x61D, 0x3512]);
     }
 
     #[test]
@@ -202,6 +206,6 @@ mod tests {
             param_size: 0,
             ..entry()
         };
-        assert_eq!(missing(&none).unwrap().len(), 64);
+        assert_eq!(missing(&none).unwrap().len(), 72);
     }
 }

@@ -244,13 +244,12 @@ impl Function {
         self.any().map(|_| ())
     }
 
-    fn needs(&self) -> Result<Needs> {
-        let loaded = self.any()?;
-        Ok(Needs {
+    fn needs(&self, loaded: &Loaded) -> Needs {
+        Needs {
             vgprs: loaded.compiled.vgprs,
             layout: loaded.compiled.layout,
             static_shared: self.entry.static_shared,
-        })
+        }
     }
 
     /// Blocks of this size that one compute unit holds.
@@ -261,7 +260,12 @@ impl Function {
         if dynamic_shared > self.max_dynamic.load(Ordering::Relaxed).max(0) as u64 {
             return Ok(0);
         }
-        Ok(occupancy::blocks_per_unit(&self.needs()?, threads, dynamic_shared))
+        // What a launch of such blocks would run: forms for other sizes may have other layouts.
+        let loaded = match self.for_block([threads.clamp(1, occupancy::MAX_THREADS), 1, 1]) {
+            Ok(loaded) => loaded,
+            Err(_) => self.any()?,
+        };
+        Ok(occupancy::blocks_per_unit(&self.needs(loaded), threads, dynamic_shared))
     }
 
     /// The block size that keeps most threads resident and the number of such blocks on one compute unit.
@@ -269,7 +273,7 @@ impl Function {
     /// # Errors
     /// What the translation failed with.
     pub fn best_block_size(&self, limit: u32, shared: impl Fn(u32) -> u64) -> Result<(u32, u32)> {
-        Ok(occupancy::best_block_size(&self.needs()?, limit, shared))
+        Ok(occupancy::best_block_size(&self.needs(self.any()?), limit, shared))
     }
 
     /// Dynamic shared memory that `blocks` blocks on one compute unit may each have.

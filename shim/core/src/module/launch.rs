@@ -9,7 +9,7 @@ use super::function::Function;
 use super::geometry::geometry;
 use super::module::Module;
 use super::printf::Ring;
-use super::services::Heap;
+use super::services::Block;
 use super::{occupancy, services};
 use crate::abi::{Error, Result};
 use crate::device::Device;
@@ -64,6 +64,8 @@ struct Plan {
     hidden: Hidden,
     module: Arc<Module>,
     services: Option<Box<Services>>,
+    /// All work-groups must be on the device at once.
+    cooperative: bool,
     /// Bytes that the code reads its arguments from.
     kernarg_size: u32,
 }
@@ -71,7 +73,8 @@ struct Plan {
 /// What few kernels need.
 struct Services {
     ring: Option<Arc<Ring>>,
-    _heap: Option<Arc<Heap>>,
+    _heap: Option<Arc<Block>>,
+    _grid_workspace: Option<Arc<Block>>,
 }
 
 /// What must live until a launch has ended.
@@ -108,7 +111,7 @@ impl Plan {
     }
 }
 
-/// A launch that needs nothing but a place for its arguments and a ring.
+/// A launch that needs nothing but a place for its arguments and a ring, unless it says otherwise.
 pub struct Prepared {
     plan: Plan,
     function: Arc<Function>,
@@ -116,9 +119,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// It may write to the `printf` ring, which must know its launches.
-    pub fn prints(&self) -> bool {
-        self.plan.ring().is_some()
+    /// Its packet may go into any ring, beside others: it does not print, which the `printf` ring would have to know, and is not cooperative.
+    pub fn is_plain(&self) -> bool {
+        self.plan.ring().is_none() && !self.plan.cooperative
     }
 
     /// The arguments, hidden ones included.
@@ -192,11 +195,7 @@ fn plan(function: &Function, device: &'static Device, shape: &Shape, cooperative
     function.check_shape(shape)?;
     let module = function.module()?;
     if cooperative {
-        let blocks: u64 = shape.grid.iter().map(|&n| u64::from(n)).product();
-        let resident = function.blocks_per_unit(shape.threads() as u32, u64::from(shape.dynamic_shared))?;
-        if blocks > u64::from(resident) * u64::from(device.agent.compute_units) {
-            return Err(Error::COOPERATIVE_LAUNCH_TOO_LARGE);
-        }
+        check_residency(function, device, shape)?;
     }
     let loaded = function.for_block(shape.block)?;
     let ring = loaded
@@ -207,11 +206,16 @@ fn plan(function: &Function, device: &'static Device, shape: &Shape, cooperative
         .uses_heap()
         .then(|| services::heap(module.context()))
         .transpose()?;
+    let grid_workspace = cooperative
+        .then(|| services::grid_workspace(module.context()))
+        .transpose()?;
+    let address = |block: &Option<Arc<Block>>| block.as_ref().map_or(0, |block| block.address());
     let hidden = Hidden {
         data: module.data_address(),
         ring: ring.as_ref().map_or(0, |ring| ring.address()),
-        heap: heap.as_ref().map_or(0, |heap| heap.address()),
+        heap: address(&heap),
         grid_id: next_grid(),
+        grid_workspace: address(&grid_workspace),
     };
     let geometry = geometry(loaded.layout(), shape)?;
     let mut group_size = loaded.symbol().group_size;
@@ -230,13 +234,37 @@ fn plan(function: &Function, device: &'static Device, shape: &Shape, cooperative
         kernarg: 0,
     };
     log::trace!("launch {} {shape:?} as {geometry:?}", function.name());
+    let needs_services = ring.is_some() || heap.is_some() || grid_workspace.is_some();
+    let services = Services {
+        ring,
+        _heap: heap,
+        _grid_workspace: grid_workspace,
+    };
     Ok(Plan {
         dispatch,
         hidden,
         module,
-        services: (ring.is_some() || heap.is_some()).then(|| Box::new(Services { ring, _heap: heap })),
+        services: needs_services.then(|| Box::new(services)),
+        cooperative,
         kernarg_size: loaded.symbol().kernarg_size,
     })
+}
+
+/// Checks that the device holds all blocks of a cooperative launch at once.
+///
+/// # Errors
+/// COOPERATIVE_LAUNCH_TOO_LARGE; NOT_SUPPORTED where the device has no ring whose work-groups are sure to be on it together.
+fn check_residency(function: &Function, device: &Device, shape: &Shape) -> Result<()> {
+    if !device.agent.cooperative {
+        log::warn!("{}: no cooperative launches on this device", function.name());
+        return Err(Error::NOT_SUPPORTED);
+    }
+    let blocks: u64 = shape.grid.iter().map(|&n| u64::from(n)).product();
+    let resident = function.blocks_per_unit(shape.threads() as u32, u64::from(shape.dynamic_shared))?;
+    if blocks > u64::from(resident) * u64::from(device.agent.compute_units) {
+        return Err(Error::COOPERATIVE_LAUNCH_TOO_LARGE);
+    }
+    Ok(())
 }
 
 /// Launches `function` in `stream`, or makes the launch a node where that is captured. The shape has passed [`Shape::check`].
@@ -255,6 +283,10 @@ pub unsafe fn launch(
 ) -> Result<()> {
     fault::check()?;
     if let Some(sequence) = capture::intercept(stream)? {
+        if cooperative {
+            // Recorded: looked at here, and it spoils the capture.
+            check_residency(&function, stream.device(), shape).inspect_err(|_| sequence.invalidate())?;
+        }
         // SAFETY: the caller's promise.
         let kernel = unsafe { Kernel::new(function, *shape, source, cooperative) }?;
         return sequence.add(stream, Operation::Kernel(kernel));
@@ -279,7 +311,10 @@ pub unsafe fn launch(
     });
     let printing = plan.ring().map(|ring| (Arc::clone(ring), Arc::clone(&plan.module)));
     let resources = Resources::Launch(plan.into_launched(function, Some(chunk)));
-    let submit = || stream.packet(packet, resources);
+    let submit = || match cooperative {
+        true => stream.cooperative_packet(packet, resources),
+        false => stream.packet(packet, resources),
+    };
     match printing {
         Some((ring, module)) => ring.with_writer(&module, submit),
         None => submit().map(|_| ()),

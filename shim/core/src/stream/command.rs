@@ -16,6 +16,8 @@ use crate::memory;
 pub enum Command {
     /// A packet for a ring; the completion signal is put in when it is submitted.
     Packet(Packet),
+    /// A launch whose work-groups must be on the device at once, for the device's cooperative ring.
+    Cooperative(Packet),
     /// As `Packet`, with a signal of its own, which the device writes the time to.
     TimedMarker,
     /// Packets for one ring, of which the last ends after all others; the completion signal is put into it.

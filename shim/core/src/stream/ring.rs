@@ -327,6 +327,7 @@ pub struct RingSet {
     agent: &'static Agent,
     limit: usize,
     rings: Mutex<Vec<&'static Ring>>,
+    cooperative: Mutex<Option<&'static Ring>>,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -343,6 +344,7 @@ pub fn of(agent: &'static Agent, limit: usize) -> &'static RingSet {
                 agent,
                 limit: limit.max(1),
                 rings: Mutex::new(Vec::new()),
+                cooperative: Mutex::new(None),
             }))
         })
 }
@@ -390,8 +392,24 @@ impl RingSet {
         Ok(candidates[pick % candidates.len()])
     }
 
+    /// The device's ring for launches whose work-groups must be on it at once. Of such launches, one runs at a time: in the process by
+    /// the ring's order, among processes by the kernel driver, for which the queue holds the device's global wave sync.
+    ///
+    /// # Errors
+    /// NOT_SUPPORTED where the device has no such queue.
+    pub fn cooperative(&self) -> Result<&'static Ring> {
+        let mut cooperative = self.cooperative.lock().unwrap_or_else(|e| e.into_inner());
+        match *cooperative {
+            Some(ring) => Ok(ring),
+            None => Ok(*cooperative.insert(Self::around(Queue::cooperative(self.agent)?, Priority::Normal)?)),
+        }
+    }
+
     fn open(&self, priority: Priority) -> Result<&'static Ring> {
-        let queue = Queue::new(self.agent, priority)?;
+        Self::around(Queue::new(self.agent, priority)?, priority)
+    }
+
+    fn around(queue: Queue, priority: Priority) -> Result<&'static Ring> {
         Ok(Box::leak(Box::new(Ring {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             priority,

@@ -497,6 +497,11 @@ impl Stream {
                 let end = own.map_or(End::Batched, End::Own);
                 self.submit_packets(&[packet], waits_for, ring, end)
             }
+            Command::Cooperative(packet) => {
+                let shared = self.context.upgrade().ok_or(Error::CONTEXT_IS_DESTROYED)?;
+                let end = own.map_or(End::Batched, End::Own);
+                self.submit_to(shared.rings()?.cooperative()?, &[packet], waits_for, end)
+            }
             Command::Packets(packets) => {
                 let end = own.map_or(End::Counted, End::Own);
                 self.submit_packets(&packets, waits_for, ring, end)
@@ -675,6 +680,14 @@ impl Stream {
     /// MEMORY_ALLOCATION when no queue or signal is left, or the process's fault.
     pub fn packet(&self, packet: Packet, resources: Resources) -> Result<Completion> {
         self.enqueue(Command::Packet(packet), resources)
+    }
+
+    /// As [`Stream::packet`], for a launch whose work-groups must be on the device at once.
+    ///
+    /// # Errors
+    /// As [`Stream::packet`].
+    pub fn cooperative_packet(&self, packet: Packet, resources: Resources) -> Result<Completion> {
+        self.enqueue(Command::Cooperative(packet), resources)
     }
 
     /// Enqueues packets for one ring as one operation and returns its end. The first has the barrier bit, and the last ends after
