@@ -166,10 +166,6 @@ const REASONS: &[(&str, &[&str])] = &[
         "no clusters of blocks: attribute 120 is 0",
         &["OccupancyMaxActiveClusters", "OccupancyMaxPotentialClusterSize"],
     ),
-    (
-        "managed memory stays where it is: attribute 89, which they ask for, is 0",
-        &["MemPrefetchBatch", "MemDiscard"],
-    ),
     ("no engine for it: attribute 136 is 0", &["MemBatchDecompress"]),
     (
         "no pointers to functions for host and GPU: attribute 129 is 0",

@@ -213,6 +213,7 @@ driver! {
 
     /// `cuModuleGetGlobal` with 32-bit pointers.
     fn cuModuleGetGlobal(_address: *mut c_uint, _size: *mut c_uint, module: CUmodule, _name: *const c_char) {
+        device::initialized()?;
         no_context_for(module.cast_const().cast())
     }
 }
