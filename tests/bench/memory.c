@@ -20,9 +20,9 @@ static const size_t HOST_BYTES = (size_t)1 << 30;
 
 /* ---- Pointer queries ------------------------------------------------------------------------------------------------------------ */
 
-/* Independent queries overlap in the processor, as far as one call's instructions leave room for the next: a bare walk's loop has
- * ten in flight where a call across a library has two. In a chain each address depends on the answer before, as what a program does
- * with a message depends on what its buffer is: there both wait for the same cache misses. */
+/* Independent queries overlap in the processor, as far as one call's instructions leave room for the next: a bare walk's loop has more in
+ * flight than calls across a library. In a chain each address depends on the answer before, as what a program does with a message
+ * depends on what its buffer is. */
 enum pattern { HOST_MISS, WORKING_SET, ALL, ALL_CHAINED, WALK, WALK_CHAINED };
 
 static struct query {
@@ -33,15 +33,16 @@ static struct query {
 static pthread_barrier_t all_ready;
 static volatile bool churning;
 
-/* A bare table walk over the same blocks: three levels by address, 4 KiB a slot, then the block itself. */
-struct walk_block { char *base; uint64_t size, id, device; };
+/* A bare table walk over the same blocks: three levels by address, 4 KiB a slot, then the block itself, which says whether it holds
+ * the address, what it is and where. 32 bytes, so that two share a line of the cache. */
+struct walk_block { uintptr_t base; uint64_t size; int32_t kind, device; uint64_t id; };
 static void ***walk_root;
 static struct walk_block *walk_blocks;
 
 static void walk_insert(size_t n)
 {
     uintptr_t a = (uintptr_t)blocks[n];
-    walk_blocks[n] = (struct walk_block){blocks[n], 256, n, 0};
+    walk_blocks[n] = (struct walk_block){a, 256, 2, 0, n};
     void **mid = (void **)walk_root[a >> 36];
     if (!mid) mid = (void **)(walk_root[a >> 36] = calloc(1 << 12, sizeof(void *)));
     void **leaf = mid[a >> 24 & 0xfff];
@@ -49,11 +50,12 @@ static void walk_insert(size_t n)
     leaf[a >> 12 & 0xfff] = &walk_blocks[n];
 }
 
-static inline struct walk_block *walk_find(uintptr_t a)
+static inline const struct walk_block *walk_find(uintptr_t a)
 {
-    void **mid = (void **)walk_root[a >> 36];
+    void **mid = a >> 48 ? NULL : (void **)walk_root[a >> 36];
     void **leaf = mid ? mid[a >> 24 & 0xfff] : NULL;
-    return leaf ? leaf[a >> 12 & 0xfff] : NULL;
+    const struct walk_block *found = leaf ? leaf[a >> 12 & 0xfff] : NULL;
+    return found && a - found->base < found->size ? found : NULL;
 }
 
 /* One pass over the addresses; the device is 0 everywhere, but the processor does not know. */
@@ -64,14 +66,19 @@ static int pass(const struct query *q, char **address, uint64_t *sum)
     switch (q->pattern) {
     case WALK:
         for (int i = 0; i < QUERIES; i++) {
-            struct walk_block *found = walk_find((uintptr_t)address[i]);
-            *sum += found->size + found->id;
+            const struct walk_block *found = walk_find((uintptr_t)address[i]);
+            if (!found) failed = 1;
+            else *sum += (uint64_t)(found->kind + found->device);
         }
         break;
     case WALK_CHAINED:
-        for (uint64_t i = 0, device = 0; i < QUERIES; i++) {
-            struct walk_block *found = walk_find((uintptr_t)address[i + device]);
-            *sum += found->size + found->id;
+        for (int i = 0, device = 0; i < QUERIES; i++) {
+            const struct walk_block *found = walk_find((uintptr_t)address[i + device]);
+            if (!found) {
+                failed = 1;
+                continue;
+            }
+            *sum += (uint64_t)found->kind;
             device = found->device;
         }
         break;

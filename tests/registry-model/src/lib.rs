@@ -12,7 +12,14 @@ pub mod registry;
 
 /// What the registry needs of the crate that it is part of.
 pub mod device {
-    /// Stands for a context: the registry only passes references on.
+    /// Stands for a context: the registry passes references on, and asks for the number of the device.
     #[derive(PartialEq, Eq, Debug)]
-    pub struct Context;
+    pub struct Context(pub i32);
+
+    impl Context {
+        /// Its device's ordinal.
+        pub fn ordinal(&self) -> i32 {
+            self.0
+        }
+    }
 }

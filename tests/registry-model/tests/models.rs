@@ -2,7 +2,7 @@
 //! the memory model lets a load see.
 //!
 //! Each model is a short program of two threads. The properties: a reader gets an entry that some thread entered, whole, and that
-//! holds the address; memory that lives all the time is always found; what a thread itself has done, or was told of, it sees; ids
+//! holds the address, or of a glance what is true of it; memory that lives all the time is always found; what a thread itself has done, or was told of, it sees; ids
 //! of one address only grow; of several claims one succeeds.
 //!
 //! That the models can fail is part of the test: [`what_is_too_weak_is_noticed`] runs them with each class of orderings weakened
@@ -19,14 +19,16 @@ use std::time::Instant;
 use loom::thread;
 use registry_model::checked::{self, Weakness};
 use registry_model::device::Context;
-use registry_model::registry::{Description, Entry, Kind, Registry, Slot};
+use registry_model::registry::{Description, Entry, Glance, Kind, Registry, Slot};
 
 const PAGE: u64 = 4096;
 
 /// Of a block that gets one of two ids.
 const ANY_ID: u64 = 1000;
 
-static CONTEXT: Context = Context;
+static CONTEXT: Context = Context(5);
+/// That of blocks of the host in models of glances.
+static OTHER_CONTEXT: Context = Context(31);
 
 /// The block that gets this id; its flags and `more` follow from all the rest, so that fields which do not belong together show.
 fn block(base: u64, size: u64, id: u64) -> Description {
@@ -284,10 +286,109 @@ fn told(registry: &Arc<Registry>) {
     teller.join().unwrap();
 }
 
+fn on_host(base: u64, size: u64, id: u64) -> Description {
+    Description {
+        kind: Kind::Host,
+        context: &OTHER_CONTEXT,
+        ..block(base, size, id)
+    }
+}
+
+/// Which of `entered` a glance tells of; 0 is none of them, `None` that a whole look-up is needed, which finds one.
+fn glance(registry: &Registry, address: u64, entered: &[Description]) -> Option<usize> {
+    match registry.glance(address) {
+        Glance::Unknown => Some(0),
+        Glance::Plain { memory, device } => {
+            let says = |made: &Description| {
+                address - made.base < made.size && (memory, device) == (made.kind.memory_type(), made.context.ordinal())
+            };
+            let which = entered.iter().position(says);
+            assert!(
+                which.is_some(),
+                "{address:#x} is no memory of type {memory} on {device}"
+            );
+            which.map(|which| which + 1)
+        }
+        Glance::More => None,
+    }
+}
+
+/// A block comes: a glance tells of it or does not, and never of what lies behind its end.
+fn glance_at_new(registry: &Arc<Registry>) {
+    let new = block(PAGE, PAGE + 100, 1);
+    let writer = beside(registry, move |registry| {
+        registry.insert(new).unwrap();
+    });
+    for address in [PAGE + 50, 2 * PAGE + 50] {
+        assert!(glance(registry, address, &[new]).is_some());
+    }
+    assert_eq!(glance(registry, 2 * PAGE + 100, &[new]), Some(0));
+    writer.join().unwrap();
+    assert_eq!(glance(registry, 2 * PAGE + 99, &[new]), Some(1));
+}
+
+/// A block goes, and one of another type, size and device comes where it was: a glance never mixes the two, nor goes back.
+fn glance_at_replaced(registry: &Arc<Registry>) {
+    let (old, new) = (block(0, 2 * PAGE, 1), on_host(0, 100, 2));
+    let id = registry.insert(old).unwrap().id;
+    let writer = beside(registry, move |registry| {
+        assert!(registry.remove(old.base, id).is_some());
+        registry.insert(new).unwrap();
+    });
+    let first = glance(registry, 50, &[old, new]);
+    let second = glance(registry, 50, &[old, new]);
+    assert!(first != Some(2) || second == Some(2), "{second:?} after {first:?}");
+    glance(registry, PAGE + 50, &[old]);
+    writer.join().unwrap();
+    assert_eq!(glance(registry, 50, &[old, new]), Some(2));
+    assert_eq!(glance(registry, PAGE + 50, &[old]), Some(0));
+}
+
+/// A second block comes to a page: a glance tells of the first, or that the page must be looked up, which finds it.
+fn glance_at_shared_page(registry: &Arc<Registry>) {
+    let (first, second) = (block(0, 100, 1), on_host(1000, 200, 2));
+    registry.insert(first).unwrap();
+    let writer = beside(registry, move |registry| {
+        registry.insert(second).unwrap();
+    });
+    if glance(registry, 50, &[first]) != Some(1) {
+        assert_eq!(registry.glance(50), Glance::More);
+        assert!(check(registry.lookup(50), 50, &[first]).is_some());
+    }
+    // What does not begin with its page is never told of without a look at the block.
+    assert!(matches!(glance(registry, 1100, &[]), None | Some(0)));
+    writer.join().unwrap();
+    assert_eq!(registry.glance(1100), Glance::More);
+}
+
+/// A thread that was told of one block's end and of another one glances at them so.
+fn told_and_glances(registry: &Arc<Registry>) {
+    let (old, new) = (block(0, 100, 1), on_host(3 * PAGE, 100, 2));
+    let id = registry.insert(old).unwrap().id;
+    let word = Arc::new(loom::sync::atomic::AtomicBool::new(false));
+    let teller = {
+        let (registry, word) = (Arc::clone(registry), Arc::clone(&word));
+        thread::spawn(move || {
+            assert!(registry.remove(old.base, id).is_some());
+            registry.insert(new).unwrap();
+            word.store(true, Ordering::Release);
+        })
+    };
+    let told = word.load(Ordering::Acquire);
+    let gone = glance(registry, 0, &[old]) == Some(0);
+    let there = glance(registry, 3 * PAGE, &[new]) == Some(1);
+    assert!(!told || (gone && there));
+    teller.join().unwrap();
+}
+
 /// The models, each with the most preemptions of one run: where each thread takes many steps, more would take minutes. The quick ones
 /// come first, so that what is too weak is noticed soon.
-const MODELS: [(&str, usize, Model); 13] = [
+const MODELS: [(&str, usize, Model); 17] = [
     ("insert", 3, insert),
+    ("glance at a new block", 2, glance_at_new),
+    ("glance at a replaced block", 2, glance_at_replaced),
+    ("glance at a shared page", 2, glance_at_shared_page),
+    ("told, and glances", 2, told_and_glances),
     ("third of a page", 2, third_of_a_page),
     ("many on a page", 1, many_on_a_page),
     ("two addresses", 2, two_addresses),

@@ -17,10 +17,17 @@ thread_local! {
     static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Whether a call may be answered without all that follows here: nothing is out of the ordinary, and the driver has started and sees
+/// one device.
+#[inline(always)]
+pub fn is_plain() -> bool {
+    attention::is_plain()
+}
+
 /// Runs the body of a driver API call.
 #[inline]
 pub fn driver(name: &'static str, body: impl FnOnce() -> Result<()>) -> i32 {
-    if !memory::host_access::is_settled() && entry_point::is_patched() {
+    if attention::is_patched() {
         memory::host_access::close();
     }
     let mut start = None;
@@ -121,6 +128,7 @@ fn closer_look(name: &'static str) -> Option<i32> {
 pub fn start() {
     crate::log::init();
     exit::register();
+    entry_point::watch();
     let tracing = *config::LOG.get() >= log::LevelFilter::Trace;
     attention::raise(if tracing { TRACING } else { 0 });
     attention::first_call_made();

@@ -24,17 +24,19 @@ pub mod stub;
 ///     }
 /// }
 /// ```
+///
+/// Before the body, `quick { .. }` may give the code of a call that is asked for every message, where nothing is out of the ordinary
+/// ([`guard::is_plain`]): it cannot panic, uses no lock and no thread's state; `None` leaves the call to the body.
 #[macro_export]
 macro_rules! driver {
-    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
+    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(quick $quick:block)? $body:block)*) => {$(
         $(#[$meta])*
         ///
         /// # Safety
         /// Pointers must be what the CUDA Driver API manual asks for.
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($arg: $ty),*) -> i32 {
-            $crate::trace_arguments!($name, $($arg),*);
-            $crate::api::guard::driver(stringify!($name), move || -> $crate::abi::Result<()> { $body })
+            $crate::guarded!(driver, $name, ($($arg: $ty),*), $({ $quick })? $body)
         }
     )*};
 }
@@ -42,17 +44,40 @@ macro_rules! driver {
 /// Defines runtime API functions; as [`driver!`](macro@crate::driver), and a failure also becomes the thread's last error.
 #[macro_export]
 macro_rules! runtime {
-    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
+    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(quick $quick:block)? $body:block)*) => {$(
         $(#[$meta])*
         ///
         /// # Safety
         /// Pointers must be what the CUDA Runtime API manual asks for.
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name($($arg: $ty),*) -> i32 {
-            $crate::trace_arguments!($name, $($arg),*);
-            $crate::api::guard::runtime(stringify!($name), move || -> $crate::abi::Result<()> { $body })
+            $crate::guarded!(runtime, $name, ($($arg: $ty),*), $({ $quick })? $body)
         }
     )*};
+}
+
+/// The body behind its guard, with what answers before it if there is such a thing.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! guarded {
+    ($api:ident, $name:ident, ($($arg:ident: $ty:ty),*), { $quick:block } $body:block) => {{
+        // A function of its own: what answers before it needs no stack.
+        #[inline(never)]
+        unsafe extern "C" fn with_guard($($arg: $ty),*) -> i32 {
+            $crate::guarded!($api, $name, ($($arg: $ty),*), $body)
+        }
+        if $crate::api::guard::is_plain()
+            && let Some(code) = (move || -> Option<i32> { $quick })()
+        {
+            return code;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { with_guard($($arg),*) }
+    }};
+    ($api:ident, $name:ident, ($($arg:ident: $ty:ty),*), $body:block) => {{
+        $crate::trace_arguments!($name, $($arg),*);
+        $crate::api::guard::$api(stringify!($name), move || -> $crate::abi::Result<()> { $body })
+    }};
 }
 
 /// Logs a call's arguments when calls are traced.

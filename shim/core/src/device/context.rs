@@ -112,6 +112,11 @@ impl Context {
         }
     }
 
+    /// Its device's ordinal.
+    pub fn ordinal(&self) -> i32 {
+        self.device.ordinal
+    }
+
     /// What clients hold.
     pub fn handle(&self) -> CUcontext {
         core::ptr::without_provenance_mut(HANDLE_TAG + self.slot * 16)

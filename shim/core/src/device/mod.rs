@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::abi::{Error, Result};
+use crate::attention;
 use crate::hsa::{self, Agent, Hsa, Pool};
 
 pub use context::Context;
@@ -64,6 +65,9 @@ fn start() -> Result<&'static Driver> {
     let driver = Driver::start()?;
     // From here on a forked child would share ROCr's threads and connection, which are the parent's.
     crate::fork::register();
+    if driver.devices.len() == 1 {
+        attention::set_alone();
+    }
     Ok(Box::leak(Box::new(driver)))
 }
 
@@ -89,10 +93,10 @@ pub fn count() -> Result<usize> {
     Ok(driver()?.devices.len())
 }
 
-/// Whether the process sees one device.
+/// Whether the driver has started and sees one device.
 #[inline]
 pub fn is_alone() -> bool {
-    matches!(DRIVER.get(), Some(Ok(driver)) if driver.devices.len() == 1)
+    attention::is_alone()
 }
 
 /// The device of a number; [`Error::INVALID_DEVICE`] outside `0..count`.

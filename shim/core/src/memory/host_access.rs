@@ -14,28 +14,25 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use crate::attention;
 use crate::config::{self, HostAccess};
 
 /// The blocks that would be closed: first byte and size. Held for map operations and page-table changes only.
 static BLOCKS: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
 
-/// Device memory is closed, or need not be closed any more.
+/// Device memory is closed, or stays open for good.
 static SETTLED: AtomicBool = AtomicBool::new(false);
 
 /// Device memory is closed.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether there is nothing to decide any more: device memory is closed, or stays open for good.
-#[inline]
-pub fn is_settled() -> bool {
-    SETTLED.load(Ordering::Relaxed)
-}
-
 /// Closes device memory, unless the configuration keeps it open. To be called when entry points turn out to be patched
-/// (`api::guard` looks at every call); once is enough.
+/// (`api::guard` looks at every call); once is enough, and ends the looking.
 #[cold]
 pub fn close() {
     let blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: none is watched from here on.
+    unsafe { attention::watch(None) };
     if SETTLED.swap(true, Ordering::Relaxed) {
         return;
     }

@@ -30,7 +30,7 @@ use crate::graph::{Operation, capture};
 use crate::hsa::{self, Agent};
 use crate::stream::Stream;
 use registry::{Conflict, Description};
-pub use registry::{Entry, Kind, REGISTRY, lookup};
+pub use registry::{Entry, Glance, Kind, REGISTRY, glance, lookup};
 
 /// Rows of pitched memory begin at multiples of this (recorded).
 pub const PITCH_ALIGNMENT: usize = 512;

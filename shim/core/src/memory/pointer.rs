@@ -3,9 +3,9 @@
 use core::ffi::c_void;
 
 use super::rights::Rights;
-use super::{Entry, Kind, MAPPING_GRANULE, lookup, pool, vmm};
+use super::{Entry, Glance, Kind, MAPPING_GRANULE, glance, lookup, pool, vmm};
 use crate::abi::{CUpointer_attribute, Error, Result};
-use crate::device::{context, peer};
+use crate::device::{self, context, peer};
 
 /// An attribute's value in the width that CUDA writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,13 +41,20 @@ pub fn accessible(entry: &Entry) -> bool {
     match entry.kind {
         Kind::Mapping | Kind::HostMapping | Kind::Pool => rights(entry) != 0,
         Kind::Imported if pool::share::is_imported(entry) => rights(entry) != 0,
-        _ if !entry.kind.is_device() => true,
-        // Nothing to choose from: most ranks see one GPU.
-        _ if crate::device::is_alone() => true,
-        _ => match context::peek() {
-            Some(context) => peer::enabled(context, entry.context.device),
-            None => entry.context.device.ordinal == context::runtime_device(),
-        },
+        _ => !entry.kind.is_device() || accessible_on(entry.context.ordinal()),
+    }
+}
+
+/// Whether the calling thread's context (without one: its device) can access the device's memory.
+#[inline]
+fn accessible_on(owner: i32) -> bool {
+    // Nothing to choose from: most ranks see one GPU.
+    if device::is_alone() {
+        return true;
+    }
+    match context::peek() {
+        Some(context) => device::get(owner).is_ok_and(|owner| peer::enabled(context, owner)),
+        None => owner == context::runtime_device(),
     }
 }
 
@@ -182,29 +189,98 @@ pub fn plural(entry: Option<&Entry>, address: u64, attribute: CUpointer_attribut
     }
 }
 
-/// `cudaPointerGetAttributes`: type, device, device pointer, host pointer.
-#[inline]
-pub fn runtime(address: u64) -> (i32, i32, u64, u64) {
-    match lookup(address) {
-        None => (0, -2, 0, address),
-        Some(entry) => {
-            let device = if accessible(&entry) {
+/// The answer of `cudaPointerGetAttributes`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Summary {
+    /// `cudaMemoryType`; 0 for memory that CUDA does not know.
+    pub memory: u32,
+    /// The device's ordinal, or -2.
+    pub device: i32,
+    /// The address for GPUs, or 0.
+    pub device_pointer: u64,
+    /// The address for the host, or 0.
+    pub host_pointer: u64,
+}
+
+const DEVICE: u32 = 2;
+
+impl Summary {
+    #[inline(always)]
+    fn unknown(address: u64) -> Self {
+        Self {
+            memory: 0,
+            device: -2,
+            device_pointer: 0,
+            host_pointer: address,
+        }
+    }
+
+    #[inline(always)]
+    fn plain(address: u64, memory: u32, device: i32) -> Self {
+        Self {
+            memory,
+            device,
+            device_pointer: address,
+            host_pointer: if memory == DEVICE { 0 } else { address },
+        }
+    }
+
+    fn of(entry: &Entry, address: u64) -> Self {
+        Self {
+            memory: entry.kind.memory_type(),
+            device: entry.context.ordinal(),
+            device_pointer: if accessible(entry) {
                 entry.device_address(address)
             } else {
                 0
-            };
-            let kind = match entry.kind {
-                Kind::Managed => 3,
-                kind if kind.is_device() => 2,
-                _ => 1,
-            };
-            let host = if entry.kind.is_device() {
+            },
+            host_pointer: if entry.kind.is_device() {
                 0
             } else {
                 entry.host_address(address)
-            };
-            (kind, entry.context.device.ordinal, device, host)
+            },
         }
+    }
+
+    /// What is true of `address`.
+    pub fn at(address: u64) -> Self {
+        match glance(address) {
+            Glance::Unknown => Self::unknown(address),
+            Glance::Plain { memory, device } if memory != DEVICE || accessible_on(device) => {
+                Self::plain(address, memory, device)
+            }
+            Glance::Plain { memory, device } => Self {
+                device_pointer: 0,
+                ..Self::plain(address, memory, device)
+            },
+            Glance::More => lookup(address).map_or_else(|| Self::unknown(address), |entry| Self::of(&entry, address)),
+        }
+    }
+
+    /// As [`Summary::at`], in a process that sees one device, where the table alone can tell.
+    #[inline(always)]
+    pub fn quick(address: u64) -> Option<Self> {
+        match glance(address) {
+            Glance::Unknown => Some(Self::unknown(address)),
+            Glance::Plain { memory, device } => Some(Self::plain(address, memory, device)),
+            Glance::More => None,
+        }
+    }
+
+    /// What the plural call says for `attribute`; `None` where the summary does not hold it.
+    #[inline(always)]
+    pub fn attribute(&self, attribute: CUpointer_attribute) -> Option<Value> {
+        use CUpointer_attribute as Attribute;
+        Some(match attribute {
+            // Managed memory is a device's here.
+            Attribute::MEMORY_TYPE => Value::Word(self.memory.min(DEVICE)),
+            Attribute::DEVICE_ORDINAL => Value::Word(self.device.cast_unsigned()),
+            Attribute::IS_MANAGED => Value::Word(u32::from(self.memory > DEVICE)),
+            Attribute::DEVICE_POINTER => Value::Long(self.device_pointer),
+            Attribute::HOST_POINTER => Value::Long(self.host_pointer),
+            Attribute::CONTEXT if self.memory == 0 => Value::Long(0),
+            _ => return None,
+        })
     }
 }
 

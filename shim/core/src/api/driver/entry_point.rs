@@ -3,13 +3,13 @@
 use core::arch::{asm, global_asm};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
-use std::sync::{Once, OnceLock};
+use std::sync::Once;
 
 use symbol_versions::procaddr::{self, NotFound};
 
 use super::version::driver_version;
 use crate::abi::{CUdriverProcAddress_flags, CUdriverProcAddressQueryResult, CUuuid, Error, Result, conv};
-use crate::driver;
+use crate::{attention, driver};
 
 // Defined by libcuda.so.1 next to its entry points; weak, because this crate's own tests have none.
 global_asm!(".weak regauge_driver_entry_points");
@@ -74,20 +74,11 @@ pub fn search(name: &[u8], version: c_int, flags: u64) -> Result<Found> {
     })
 }
 
-/// The first byte of an entry point as the linker left it: `mov $imm32, %eax`.
-const UNPATCHED: u8 = 0xb8;
-
-/// Whether somebody overwrote the beginning of `cuMemAlloc`, which every patcher of allocations must.
-#[inline]
-pub fn is_patched() -> bool {
-    static ENTRY: OnceLock<usize> = OnceLock::new();
-    let entry = *ENTRY.get_or_init(|| search(b"cuMemAlloc", -1, 0).map_or(0, |found| found.address.addr()));
-    if entry == 0 {
-        // This crate's own tests have no entry points.
-        return false;
-    }
-    // SAFETY: the first byte of a function of this library, which stays loaded; others may write it at any time, hence volatile.
-    unsafe { ptr::with_exposed_provenance::<u8>(entry).read_volatile() != UNPATCHED }
+/// Has every call look whether somebody overwrote the beginning of `cuMemAlloc`, which every patcher of allocations must.
+pub fn watch() {
+    let entry = search(b"cuMemAlloc", -1, 0).map_or(ptr::null_mut(), |found| found.address);
+    // SAFETY: an entry point of ours; this crate's own tests have none.
+    unsafe { attention::watch((!entry.is_null()).then_some(entry.cast())) };
 }
 
 /// `cuGetProcAddress` as it is since CUDA 12: a search that finds nothing succeeds and says so in the status.

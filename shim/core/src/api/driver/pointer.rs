@@ -3,12 +3,28 @@
 use core::ffi::{c_uint, c_void};
 
 use crate::abi::{CUdeviceptr, CUpointer_attribute, Error, conv};
-use crate::memory::{self, pointer};
+use crate::memory;
+use crate::memory::pointer::{self, Summary};
 use crate::{device, driver};
 
 driver! {
     /// CUDA Driver API, Unified Addressing: `cuPointerGetAttribute`. Memory that CUDA does not know is an invalid value.
-    fn cuPointerGetAttribute(data: *mut c_void, attribute: CUpointer_attribute, address: CUdeviceptr) {
+    fn cuPointerGetAttribute(data: *mut c_void, attribute: CUpointer_attribute, address: CUdeviceptr)
+    quick {
+        let summary = Summary::quick(address)?;
+        if summary.memory == 0 {
+            return Some(Error::INVALID_VALUE.0);
+        }
+        // An address that is not there is a failure, of which the body knows more.
+        if attribute == CUpointer_attribute::HOST_POINTER || data.is_null() {
+            return None;
+        }
+        let value = summary.attribute(attribute)?;
+        // SAFETY: the entry point's contract: room for the attribute's type.
+        unsafe { value.write(data) };
+        Some(0)
+    }
+    {
         device::initialized()?;
         if data.is_null() {
             return Err(Error::INVALID_VALUE);
@@ -23,7 +39,27 @@ driver! {
     /// CUDA Driver API, Unified Addressing: `cuPointerGetAttributes`. Memory that CUDA does not know gives zeroes.
     fn cuPointerGetAttributes(
         count: c_uint, attributes: *const CUpointer_attribute, data: *const *mut c_void, address: CUdeviceptr,
-    ) {
+    )
+    quick {
+        let summary = Summary::quick(address)?;
+        // SAFETY: the entry point's contract: both arrays have `count` elements.
+        let (attributes, data) = unsafe {
+            (conv::slice(attributes, count as usize).ok()?, conv::slice(data, count as usize).ok()?)
+        };
+        if attributes.is_empty() {
+            return None;
+        }
+        for (&attribute, &data) in attributes.iter().zip(data) {
+            let value = summary.attribute(attribute)?;
+            if data.is_null() {
+                return None;
+            }
+            // SAFETY: the entry point's contract: room for the attribute's type.
+            unsafe { value.write(data) };
+        }
+        Some(0)
+    }
+    {
         device::initialized()?;
         if count == 0 {
             return Err(Error::INVALID_VALUE);

@@ -67,6 +67,16 @@ impl Kind {
         )
     }
 
+    /// `cudaMemoryType`'s number for it.
+    #[inline]
+    pub fn memory_type(self) -> u32 {
+        match self {
+            Self::Managed => 3,
+            kind if kind.is_device() => 2,
+            _ => 1,
+        }
+    }
+
     /// Whether it was made by `cuMemMap`.
     pub fn is_mapping(self) -> bool {
         matches!(self, Self::Mapping | Self::HostMapping)

@@ -16,7 +16,8 @@ use std::sync::atomic::Ordering;
 use block::Blocks;
 pub use block::{Block, Description, Entry, HIDDEN_OWNER, Kind};
 use sync::{AtomicU64, Mutex, MutexGuard, constant};
-use table::Table;
+pub use table::Glance;
+use table::{Says, Table};
 
 use crate::device::Context;
 
@@ -54,6 +55,13 @@ pub fn lookup(address: u64) -> Option<Entry> {
     REGISTRY.lookup(address)
 }
 
+/// What one word of the table says about `address`; of most memory that is all that most callers ask.
+#[cfg(not(loom))]
+#[inline(always)]
+pub fn glance(address: u64) -> Glance {
+    REGISTRY.glance(address)
+}
+
 impl Registry {
     constant! {
         /// An empty registry: zeroes only, so that the process's own takes no room in the library's file.
@@ -79,6 +87,12 @@ impl Registry {
         self.table.find(address)
     }
 
+    /// See [`glance`].
+    #[inline(always)]
+    pub fn glance(&self, address: u64) -> Glance {
+        self.table.glance(address)
+    }
+
     /// Enters a block. Its ids come from a counter that starts at 1 and never gives a number twice.
     pub fn insert(&self, description: Description) -> Result<Entry, Conflict> {
         let ranges = description.ranges()?;
@@ -91,9 +105,10 @@ impl Registry {
         let id = self.next_id();
         let block = writer.blocks.take();
         let entry = block.fill(&description, id);
+        let says = Says::of(&description);
         for (base, size) in ranges.clone() {
             writer.ranges.insert(base, (size, block));
-            self.table.insert(base, size, block);
+            self.table.insert(base, size, block, says);
         }
         Ok(entry)
     }
@@ -136,7 +151,7 @@ impl Registry {
         let block = writer.blocks.take();
         for (base, size) in ranges.clone() {
             writer.ranges.insert(base, (size, block));
-            self.table.insert(base, size, block);
+            self.table.insert(base, size, block, Says::nothing());
         }
         Ok(Slot { block, base, size })
     }

@@ -5,11 +5,22 @@
 //! ```text
 //! address   46..30: roots (1 GiB each)   29..21: 512 mids (2 MiB)   20..12: 512 leaves (4 KiB)   11..0
 //!
-//! entry     0                nothing here          -> miss, at the first level for nearly all host memory
-//!           pointer | 0      the next level, or at the last level the shared page
-//!           pointer | 1      a block that covers the span (all but its ends): its description says if the byte is in it
-//!           pointer | 3      at the last level, in the first of 16 aligned entries: as above, for all 16, of which the others are 0
+//! entry     0            nothing here                  -> miss, at the first level for nearly all host memory
+//!           pointer | 1  the next level, or at the last level the shared page
+//!           else         a block that covers the span (all but its ends), in one word with what is asked most:
+//!
+//!           63..59    58..47      46..6     5..4   3..2     1         0
+//!           device    last byte   pointer   0      memory   whole     0
+//!                     in page                      type     run
 //! ```
+//!
+//! *Memory type* is `cudaMemoryType`'s number where this word is the whole answer ([`Glance`]): the memory has one address, everybody's
+//! rights to it are the same, and of the page it covers the bytes from the first to the last that is named. Otherwise it is 0, and
+//! the block's description says if the byte is in it. *Whole run*, at the last level and in the first of 16 aligned entries: this one
+//! stands for all 16, of which the others are 0.
+//!
+//! A word is read at once, so what it says was true at that moment; whoever asks for one answer after another while the memory is being
+//! freed may hear of one page that it is gone and of the next that it is there.
 //!
 //! The design asked for two levels; with them a block of 100 GiB would be 25 million entries to write. Spans keep that to a few
 //! hundred, and the runs of 16 a block of 1 MiB to 16. A page on which several blocks lie (registered host memory need not be
@@ -21,7 +32,7 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::block::{Block, Entry};
+use super::block::{Block, Description, Entry, Kind};
 use super::slab::Slab;
 use super::sync::{AtomicPtr, AtomicUsize, array, constant};
 
@@ -39,18 +50,97 @@ const FAN_OUT: usize = if cfg!(loom) { 4 } else { 512 };
 const RUN: usize = if cfg!(loom) { 2 } else { 16 };
 const RUN_BITS: u32 = PAGE_BITS + RUN.trailing_zeros();
 
-/// Bit 0 of an entry: the pointer is a block's.
-const COVERED: usize = 1;
-/// Bit 1, beside bit 0: the block covers the run that the entry begins.
+/// Bit 0 of an entry: the pointer is that of the next level.
+const NEXT: usize = 1;
+/// Bit 1: the block covers the run that the entry begins.
 const WHOLE_RUN: usize = 2;
+/// Where the memory type begins.
+const MEMORY: u32 = 2;
+/// Blocks are aligned to a line of the cache, and lie in the address space of user programs, whatever the size of the table.
+const POINTER: usize = (1 << LAST_BYTE) - 64;
+/// Where the last byte begins.
+const LAST_BYTE: u32 = 47;
+/// Where the device begins.
+const DEVICE: u32 = LAST_BYTE + PAGE_BITS;
+/// Devices from this number on have no room in an entry.
+const DEVICES: i32 = 1 << (usize::BITS - DEVICE);
+
+/// What one entry alone says about an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Glance {
+    /// No block holds it.
+    Unknown,
+    /// Memory with one address for host and GPUs, on which everybody has the same rights.
+    Plain {
+        /// [`Kind::memory_type`].
+        memory: u32,
+        /// The ordinal of the device whose context owns it.
+        device: i32,
+    },
+    /// There is more to say: look the whole entry up.
+    More,
+}
+
+/// What entries say of a block beside where it is.
+#[derive(Clone, Copy)]
+pub(super) struct Says {
+    bits: usize,
+    base: u64,
+    end: u64,
+}
+
+impl Says {
+    /// What is true of `description` on every page that it covers from the page's first byte on.
+    pub(super) fn of(description: &Description) -> Self {
+        let &Description { kind, base, size, .. } = description;
+        let device = description.context.ordinal();
+        // Each device has rights of its own, which are in `more`; to imported pools too.
+        let by_device = match kind {
+            Kind::Pool | Kind::Mapping | Kind::HostMapping => true,
+            Kind::Imported => description.more != 0,
+            _ => false,
+        };
+        let plain = !by_device && description.device_base == base && (0..DEVICES).contains(&device);
+        let bits = if plain {
+            (kind.memory_type() as usize) << MEMORY | (device as usize) << DEVICE
+        } else {
+            0
+        };
+        Self {
+            bits,
+            base,
+            end: base + size,
+        }
+    }
+
+    /// That the block has to be asked.
+    pub(super) fn nothing() -> Self {
+        Self {
+            bits: 0,
+            base: 0,
+            end: 0,
+        }
+    }
+
+    /// On the page (or the span) that starts at `start`, some of which the block covers.
+    fn on(self, start: u64) -> usize {
+        if self.bits == 0 || self.base > start {
+            return 0;
+        }
+        let last = (self.end - start).min(1 << PAGE_BITS) - 1;
+        self.bits | (last as usize) << LAST_BYTE
+    }
+}
 
 /// One entry of a level.
 struct Slot(AtomicUsize);
 
 /// 512 entries, or at the last level as many leaves.
+#[repr(align(64))]
 struct Level([Slot; FAN_OUT]);
 
 /// Blocks that share a page, and more of them if there are many.
+#[repr(align(64))]
 struct SharedPage {
     blocks: [AtomicPtr<Block>; 6],
     next: AtomicPtr<SharedPage>,
@@ -75,46 +165,39 @@ impl Slot {
     }
 
     #[inline]
+    fn word(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
+    #[inline]
     fn load<T>(&self) -> Content<'_, T> {
-        let value = self.0.load(Ordering::Acquire);
-        if value == 0 {
+        let word = self.word();
+        if word == 0 {
             return Content::Nothing;
         }
         // SAFETY: blocks and `T`s in slots are leaked, and each slot's `T` is that of its level.
         unsafe {
-            if value & COVERED != 0 {
-                Content::Covered(&*core::ptr::with_exposed_provenance::<Block>(
-                    value & !(COVERED | WHOLE_RUN),
-                ))
+            if word & NEXT == 0 {
+                Content::Covered(block_of(word))
             } else {
-                Content::Next(&*core::ptr::with_exposed_provenance::<T>(value))
+                Content::Next(next_of(word))
             }
         }
     }
 
-    /// The block that covers the run which this leaf begins.
-    #[inline]
-    fn run(&self) -> Option<&'static Block> {
-        let value = self.0.load(Ordering::Acquire);
-        if value & WHOLE_RUN == 0 {
-            return None;
-        }
-        // SAFETY: blocks are leaked.
-        Some(unsafe { &*core::ptr::with_exposed_provenance::<Block>(value & !(COVERED | WHOLE_RUN)) })
-    }
-
-    /// Points at a block; `how` is [`COVERED`], with [`WHOLE_RUN`] or without.
-    fn cover(&self, block: &'static Block, how: usize) {
+    /// Points at a block; `more` is what else the entry says.
+    fn cover(&self, block: &'static Block, more: usize) {
         let pointer = core::ptr::from_ref(block).expose_provenance();
-        self.0.store(pointer | how, Ordering::Release);
+        self.0.store(pointer | more, Ordering::Release);
     }
 
     fn is_empty(&self) -> bool {
         self.0.load(Ordering::Relaxed) == 0
     }
 
-    fn is_covered_by(&self, block: &'static Block, how: usize) -> bool {
-        self.0.load(Ordering::Relaxed) == core::ptr::from_ref(block).addr() | how
+    /// Whether it points at `block`, as one that covers the whole run or as one that does not.
+    fn is_covered_by(&self, block: &'static Block, run: usize) -> bool {
+        self.0.load(Ordering::Relaxed) & (POINTER | NEXT | WHOLE_RUN) == core::ptr::from_ref(block).addr() | run
     }
 
     fn clear(&self) {
@@ -128,12 +211,32 @@ impl Slot {
             Content::Next(next) => next,
             Content::Nothing | Content::Covered(_) => {
                 let next = make();
-                self.0
-                    .store(core::ptr::from_ref(next).expose_provenance(), Ordering::Release);
+                self.point_at(next);
                 next
             }
         }
     }
+
+    fn point_at<T: 'static>(&self, next: &'static T) {
+        let pointer = core::ptr::from_ref(next).expose_provenance();
+        self.0.store(pointer | NEXT, Ordering::Release);
+    }
+}
+
+/// # Safety
+/// `word` is an entry that a block covers.
+#[inline]
+unsafe fn block_of(word: usize) -> &'static Block {
+    // SAFETY: blocks are leaked, the caller promises that this is one's address.
+    unsafe { &*core::ptr::with_exposed_provenance::<Block>(word & POINTER) }
+}
+
+/// # Safety
+/// `word` is an entry that leads to a `T`, which is leaked.
+#[inline]
+unsafe fn next_of<'a, T>(word: usize) -> &'a T {
+    // SAFETY: the caller's promise.
+    unsafe { &*core::ptr::with_exposed_provenance::<T>(word - NEXT) }
 }
 
 impl Level {
@@ -239,93 +342,118 @@ impl Table {
         }
     }
 
+    /// The last entry on the way to `address`: 0, the block's, or that of the shared page.
+    #[inline(always)]
+    fn word(&self, address: u64) -> usize {
+        // The usual address is host memory, and ends here.
+        let Some(slot) = self.roots.get(root(address)) else {
+            return 0;
+        };
+        let word = slot.word();
+        if word & NEXT == 0 {
+            return word;
+        }
+        // SAFETY: a root leads to a level, which is leaked.
+        let mids: &Level = unsafe { next_of(word) };
+        let word = mids.0[mid(address)].word();
+        if word & NEXT == 0 {
+            return word;
+        }
+        // SAFETY: so does a mid.
+        let leaves: &Level = unsafe { next_of(word) };
+        let at = leaf(address);
+        let word = leaves.0[at].word();
+        if word != 0 {
+            return word;
+        }
+        let run = leaves.0[at & !(RUN - 1)].word();
+        if run & WHOLE_RUN != 0 { run } else { 0 }
+    }
+
+    /// What is to be said about `address` without a look at its block.
+    #[inline(always)]
+    pub(super) fn glance(&self, address: u64) -> Glance {
+        let word = self.word(address);
+        let memory = (word >> MEMORY) as u32 & 3;
+        if memory == 0 {
+            return if word == 0 { Glance::Unknown } else { Glance::More };
+        }
+        const IN_PAGE: u64 = (1 << PAGE_BITS) - 1;
+        if address & IN_PAGE > word as u64 >> LAST_BYTE & IN_PAGE {
+            return Glance::Unknown;
+        }
+        Glance::Plain {
+            memory,
+            device: (word >> DEVICE) as i32,
+        }
+    }
+
     /// The entry of the block that holds `address`.
     #[inline(always)]
     pub(super) fn find(&self, address: u64) -> Option<Entry> {
-        // The usual address is host memory, and ends here.
-        let roots: Content<'_, Level> = self.roots.get(root(address))?.load();
-        let leaf = match roots {
-            Content::Nothing => return None,
-            Content::Covered(block) => Content::Covered(block),
-            Content::Next(mids) => match mids.0[mid(address)].load::<Level>() {
-                Content::Nothing => return None,
-                Content::Covered(block) => Content::Covered(block),
-                Content::Next(leaves) => {
-                    let at = leaf(address);
-                    match leaves.0[at].load::<SharedPage>() {
-                        Content::Nothing => Content::Covered(leaves.0[at & !(RUN - 1)].run()?),
-                        here => here,
-                    }
-                }
-            },
-        };
-        match leaf {
-            Content::Nothing => None,
-            Content::Covered(block) => block.read().filter(|entry| entry.contains(address)),
-            Content::Next(page) => page.find(address),
+        let word = self.word(address);
+        if word == 0 {
+            return None;
         }
+        if word & NEXT != 0 {
+            // SAFETY: past the last level lie shared pages, which are leaked.
+            return unsafe { next_of::<SharedPage>(word) }.find(address);
+        }
+        // SAFETY: what leads nowhere is a block's.
+        unsafe { block_of(word) }.read().filter(|entry| entry.contains(address))
     }
 
-    /// The block that starts at `base` or covers that byte's span, whatever it describes now. The leaf of a block's first byte is never
-    /// one that another stands for.
+    /// The block that starts at `base` or covers that byte's span, whatever it describes now.
     pub(super) fn block(&self, base: u64) -> Option<&'static Block> {
-        let mids: &Level = match self.roots.get(root(base))?.load() {
-            Content::Nothing => return None,
-            Content::Covered(block) => return Some(block),
-            Content::Next(mids) => mids,
-        };
-        let leaves: &Level = match mids.0[mid(base)].load() {
-            Content::Nothing => return None,
-            Content::Covered(block) => return Some(block),
-            Content::Next(leaves) => leaves,
-        };
-        match leaves.0[leaf(base)].load::<SharedPage>() {
-            Content::Nothing => None,
-            Content::Covered(block) => Some(block),
-            Content::Next(page) => page.block(base),
+        let word = self.word(base);
+        if word == 0 {
+            return None;
         }
+        if word & NEXT != 0 {
+            // SAFETY: past the last level lie shared pages, which are leaked.
+            return unsafe { next_of::<SharedPage>(word) }.block(base);
+        }
+        // SAFETY: what leads nowhere is a block's.
+        Some(unsafe { block_of(word) })
     }
 
     /// Enters a block that lies in `[base, base + size)`, which nothing else overlaps. Only the writer calls it.
-    pub(super) fn insert(&self, base: u64, size: u64, block: &'static Block) {
-        self.for_each_span(base, size, &mut |place| match place {
-            Place::Whole(slot) => slot.cover(block, COVERED),
+    pub(super) fn insert(&self, base: u64, size: u64, block: &'static Block, says: Says) {
+        self.for_each_span(base, size, &mut |place, start| match place {
+            Place::Whole(slot) => slot.cover(block, says.on(start)),
             // A page of it may have an old shared page, which readers look at first.
-            Place::Run(slots) if slots.iter().all(Slot::is_empty) => slots[0].cover(block, COVERED | WHOLE_RUN),
+            Place::Run(slots) if slots.iter().all(Slot::is_empty) => slots[0].cover(block, says.on(start) | WHOLE_RUN),
             Place::Run(slots) | Place::Pages(slots) => {
-                for slot in slots {
-                    Self::cover_page(slot, block);
+                for (slot, page) in slots.iter().zip((start..).step_by(1 << PAGE_BITS)) {
+                    Self::cover_page(slot, block, says.on(page));
                 }
             }
         });
     }
 
     /// Enters a block on one page.
-    fn cover_page(slot: &Slot, block: &'static Block) {
+    fn cover_page(slot: &Slot, block: &'static Block, more: usize) {
         match slot.load::<SharedPage>() {
-            Content::Nothing => slot.cover(block, COVERED),
+            Content::Nothing => slot.cover(block, more),
             Content::Next(page) => page.add(block),
-            Content::Covered(_) => {
+            Content::Covered(first) => {
                 // A second block on this page: both move to a shared page, which readers see at once or not yet.
                 let page = SharedPage::new();
-                let value = slot.0.load(Ordering::Relaxed) & !COVERED;
-                page.blocks[0].store(core::ptr::with_exposed_provenance_mut(value), Ordering::Relaxed);
+                page.add(first);
                 page.add(block);
-                let page = Box::leak(Box::new(page));
-                slot.0
-                    .store(core::ptr::from_ref(page).expose_provenance(), Ordering::Release);
+                slot.point_at(Box::leak(Box::new(page)));
             }
         }
     }
 
     /// Undoes [`Table::insert`]. Only the writer calls it.
     pub(super) fn remove(&self, base: u64, size: u64, block: &'static Block) {
-        self.for_each_span(base, size, &mut |place| match place {
+        self.for_each_span(base, size, &mut |place, _| match place {
             Place::Whole(slot) => slot.clear(),
-            Place::Run(slots) if slots[0].is_covered_by(block, COVERED | WHOLE_RUN) => slots[0].clear(),
+            Place::Run(slots) if slots[0].is_covered_by(block, WHOLE_RUN) => slots[0].clear(),
             Place::Run(slots) | Place::Pages(slots) => {
                 for slot in slots {
-                    if slot.is_covered_by(block, COVERED) {
+                    if slot.is_covered_by(block, 0) {
                         slot.clear();
                     } else if let Content::Next(page) = slot.load::<SharedPage>() {
                         page.take_out(block);
@@ -335,18 +463,19 @@ impl Table {
         });
     }
 
-    /// Visits the slots of a range: the largest spans that lie wholly in it, and pages elsewhere.
+    /// Visits the slots of a range, each time with the first byte of the first: the largest spans that lie wholly in it, and pages
+    /// elsewhere.
     ///
     /// A span that already has a next level (small blocks lived there once) is visited through that level: replacing it would
     /// leak it, again each time.
-    fn for_each_span(&self, base: u64, size: u64, visit: &mut impl FnMut(Place)) {
+    fn for_each_span(&self, base: u64, size: u64, visit: &mut impl FnMut(Place, u64)) {
         let (mut at, end) = (base, base + size);
         while at < end {
             let in_root = span(at, end, ROOT_BITS);
             let slot = &self.roots[root(at)];
             at = match (in_root.whole, slot.load::<Level>()) {
                 (true, Content::Nothing | Content::Covered(_)) => {
-                    visit(Place::Whole(slot));
+                    visit(Place::Whole(slot), at);
                     in_root.end
                 }
                 _ => {
@@ -357,23 +486,24 @@ impl Table {
         }
     }
 
-    fn mid_spans(mids: &Level, mut at: u64, end: u64, visit: &mut impl FnMut(Place)) {
+    fn mid_spans(mids: &Level, mut at: u64, end: u64, visit: &mut impl FnMut(Place, u64)) {
         while at < end {
             let in_mid = span(at, end, MID_BITS);
             let slot = &mids.0[mid(at)];
             match (in_mid.whole, slot.load::<Level>()) {
-                (true, Content::Nothing | Content::Covered(_)) => visit(Place::Whole(slot)),
+                (true, Content::Nothing | Content::Covered(_)) => visit(Place::Whole(slot), at),
                 _ => {
                     let leaves = slot.next(Level::new);
                     let mut page = at;
                     while page < in_mid.end {
                         let in_run = span(page, in_mid.end, RUN_BITS);
                         let slots = &leaves.0[leaf(page)..=leaf(in_run.end - 1)];
-                        visit(if in_run.whole {
+                        let place = if in_run.whole {
                             Place::Run(slots)
                         } else {
                             Place::Pages(slots)
-                        });
+                        };
+                        visit(place, page & !((1 << PAGE_BITS) - 1));
                         page = in_run.end;
                     }
                 }

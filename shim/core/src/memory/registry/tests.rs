@@ -148,6 +148,85 @@ fn registered_memory_answers_at_both_its_addresses() {
     assert!(registry.lookup(gpu).is_none() && registry.lookup(host).is_none());
 }
 
+#[test]
+fn one_word_tells_of_plain_memory_and_of_nothing_else() {
+    let registry = registry();
+    let context = Context::for_tests();
+    let base = 0x7f00_0000_0000;
+    let kinds = [
+        (Kind::Device, Some(2)),
+        (Kind::Host, Some(1)),
+        (Kind::Registered, Some(1)),
+        (Kind::Imported, Some(2)),
+        (Kind::Variable, Some(2)),
+        (Kind::Managed, Some(3)),
+        (Kind::Pool, None),
+        (Kind::Mapping, None),
+        (Kind::HostMapping, None),
+        (Kind::Graph, Some(2)),
+    ];
+    // A page in part, a few pages, runs of 16, 2 MiB, 1 GiB; each also behind a page's first byte.
+    for (kind, memory) in kinds {
+        for size in [
+            1u64,
+            100,
+            4096,
+            5000,
+            70_000,
+            1 << 20,
+            (2 << 20) + 5,
+            (3 << 30) + 70_001,
+        ] {
+            for skip in [0, 64] {
+                let description = Description {
+                    kind,
+                    ..device(base + skip, size)
+                };
+                let entry = registry.insert(description).unwrap();
+                let plain = memory.map_or(Glance::More, |memory| Glance::Plain {
+                    memory,
+                    device: context.ordinal(),
+                });
+                for at in [0, 1.min(size - 1), size / 2, size - 1] {
+                    let first_page = skip + at < 4096;
+                    let expected = if skip > 0 && first_page { Glance::More } else { plain };
+                    assert_eq!(
+                        registry.glance(base + skip + at),
+                        expected,
+                        "{kind:?}, {size}+{skip}, byte {at}"
+                    );
+                }
+                let behind = registry.glance(base + skip + size);
+                assert!(
+                    matches!(behind, Glance::Unknown | Glance::More),
+                    "{kind:?}, {size}+{skip}"
+                );
+                assert!(registry.lookup(base + skip + size).is_none());
+                registry.remove(entry.base, entry.id).unwrap();
+                assert_eq!(registry.glance(base + skip), Glance::Unknown);
+                assert_eq!(registry.glance(base + skip + size - 1), Glance::Unknown);
+            }
+        }
+    }
+    for special in [
+        Description {
+            kind: Kind::Registered,
+            device_base: base - (1 << 40),
+            ..device(base, 5000)
+        },
+        Description {
+            kind: Kind::Imported,
+            more: 7,
+            ..device(base, 5000)
+        },
+    ] {
+        let entry = registry.insert(special).unwrap();
+        assert_eq!(registry.glance(base + 4500), Glance::More, "{special:?}");
+        assert_eq!(registry.glance(special.device_base + 4500), Glance::More, "{special:?}");
+        registry.remove(base, entry.id).unwrap();
+    }
+}
+
 /// Random blocks of all sizes, dense enough that pages and spans are shared, against a list that is searched.
 #[test]
 fn it_agrees_with_a_list() {
@@ -174,7 +253,11 @@ fn it_agrees_with_a_list() {
             let overlaps = model
                 .iter()
                 .any(|entry| start + at < entry.base + entry.size && entry.base < start + at + size);
-            let result = registry.insert(device(start + at, size));
+            let description = Description {
+                kind: [Kind::Device, Kind::Host, Kind::Managed, Kind::Pool][random.below(4) as usize],
+                ..device(start + at, size)
+            };
+            let result = registry.insert(description);
             assert_eq!(result.is_err(), overlaps, "step {step}: {at:#x}+{size:#x}");
             model.extend(result);
         } else if !model.is_empty() {
@@ -198,12 +281,20 @@ fn it_agrees_with_a_list() {
                     }
                 }
             };
-            let expected = model.iter().find(|entry| entry.contains(address)).map(|entry| entry.id);
+            let expected = model.iter().find(|entry| entry.contains(address));
             assert_eq!(
                 registry.lookup(address).map(|entry| entry.id),
-                expected,
+                expected.map(|entry| entry.id),
                 "step {step}: {address:#x}"
             );
+            match registry.glance(address) {
+                Glance::Unknown => assert!(expected.is_none(), "step {step}: {address:#x}"),
+                Glance::Plain { memory, .. } => {
+                    let kind = expected.map(|entry| entry.kind.memory_type());
+                    assert_eq!(kind, Some(memory), "step {step}: {address:#x}");
+                }
+                Glance::More => {}
+            }
         }
     }
     for entry in model {
