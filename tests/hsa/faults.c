@@ -31,6 +31,7 @@ static const struct test tests[] = {
     {"null pointer", PAGE, "poke", 0, "global_store_dword"},
     {"freed", PAGE, "poke", 0, "global_store_dword"},
     {"read-only", PAGE, "poke", 0, "the mapping is read-only"},
+    {"pinned, and read-only for the program", PAGE, "poke", 0, "the mapping is read-only"},
     {"not shared with this agent", PAGE, "poke", 0, "global_store_dword"},
     {"past 48 bits", QUEUE, "poke", APERTURE_VIOLATION, "global_store_dword"},
     {"misaligned atomic", QUEUE, "add_at", APERTURE_VIOLATION, "misaligned"},
@@ -103,6 +104,17 @@ static int run(const char *path, const struct test *test)
         if (!svm) return SKIPPED;
         poke.where = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         CHECK(hsa_amd_svm_attributes_set(poke.where, 1 << 20, attributes, 2));
+        reason = HSA_AMD_MEMORY_FAULT_READ_ONLY;
+    } else if (is(test, "pinned, and read-only for the program")) {
+        // A driver without shared virtual memory pins for writing, and refuses; ROCr 5 pins that way wherever it is.
+        void *pages = mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        hsa_status_t status = hsa_amd_memory_lock(pages, 1 << 20, &gpu, 1, &poke.where);
+        if (status != HSA_STATUS_SUCCESS) {
+            EXPECT(mprotect(pages, 1 << 20, PROT_READ | PROT_WRITE) == 0, "a page that may be written");
+            CHECK(hsa_amd_memory_lock(pages, 1 << 20, &gpu, 1, &poke.where));
+            return SKIPPED;
+        }
+        EXPECT(poke.where == pages, "memory pinned for reading to be shared virtual memory");
         reason = HSA_AMD_MEMORY_FAULT_READ_ONLY;
     } else if (is(test, "not shared with this agent")) {
         if (m.gpus < 2) return SKIPPED;

@@ -8,6 +8,7 @@ use crate::{
     bo::{Backing, Buffer, Buffers, heap_of},
     dmabuf, os,
     process::{Device, Gpu, Process, device_of},
+    protection,
 };
 
 type Errno = i32;
@@ -261,6 +262,7 @@ fn alloc_memory(process: &Process, args: &mut abi::AllocMemory) -> Answer {
         if args.mmap_offset == 0 {
             return Err(libc::EINVAL);
         }
+        check_pinnable(args.mmap_offset, args.size)?;
         // The driver may need the CPU address again; it leaves the field as it is.
         (Backing::User(args.mmap_offset), args.mmap_offset)
     } else if args.flags & mem::DOORBELL != 0 {
@@ -296,6 +298,22 @@ fn alloc_memory(process: &Process, args: &mut abi::AllocMemory) -> Answer {
         args.flags
     );
     Ok(())
+}
+
+/// Whether the program's own memory can be pinned: for writing, whatever GPUs are to do with it (`init_user_pages` asks for no read-only
+/// pages, and `hmm_range_fault` gives none that the program may not write).
+///
+/// # Errors
+/// `EFAULT` where there is no memory, `EPERM` where it may only be read.
+fn check_pinnable(address: u64, size: u64) -> Answer {
+    let start = address / 4096 * 4096;
+    let end = (address + size).checked_next_multiple_of(4096).ok_or(libc::EFAULT)?;
+    let runs = protection::runs(start, end)?;
+    if runs.iter().all(|run| run.writable) {
+        Ok(())
+    } else {
+        Err(libc::EPERM)
+    }
 }
 
 /// Goes through the GPUs that the arguments name, from where an earlier call stopped.

@@ -35,6 +35,7 @@ mod named;
 mod os;
 mod pm4;
 mod process;
+mod protection;
 mod queue;
 mod scratch;
 mod sdma;

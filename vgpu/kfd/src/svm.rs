@@ -1,6 +1,7 @@
 //! Shared virtual memory: ranges of the process's own memory that GPUs reach at the host's addresses.
 //!
-//! As on an MI200 without XNACK: a range is mapped when a GPU is given access, and no access is ever retried. Where pages
+//! As on an MI200 without XNACK: a range is mapped when a GPU is given access, for reading only where the program may not write itself,
+//! and no access is ever retried. (The driver would follow a later `mprotect`.) Where pages
 //! are (`PREFERRED_LOC`, `PREFETCH_LOC`) is remembered and answered, but they stay in host memory: programs cannot tell.
 //! The driver forgets a range when its memory is unmapped, and so does this when the program unmaps, replaces or moves it
 //! (`hooks.rs`). libc's own calls, such as `free` of a large block, are not seen: a GPU that uses what is gone faults all the same,
@@ -19,6 +20,7 @@ use crate::{
     abi::{SvmArgs, SvmAttribute, svm},
     os,
     process::{Gpu, Process},
+    protection,
     vm::Mapping,
 };
 
@@ -290,21 +292,23 @@ fn map(gpu: &Gpu, start: u64, end: u64, known: &Attributes) -> Result<(), Errno>
     if (known.access | known.in_place) >> gpu.index & 1 == 0 {
         return Ok(());
     }
-    let mapping = Mapping {
-        size: end - start,
-        host: start as usize,
-        writable: known.flags & svm::FLAG_GPU_RO == 0,
-        executable: known.flags & svm::FLAG_GPU_EXEC != 0,
-        foreign: false,
-        user: true,
-        // The program may unmap it at any time, before a cache has written anything back.
-        coarse: false,
-    };
-    if gpu.vm.insert(start, mapping) {
-        Ok(())
-    } else {
-        Err(libc::EADDRINUSE)
+    // What the program itself may only read, GPUs may only read (`svm_range_validate_and_map`).
+    for run in protection::runs(start, end)? {
+        let mapping = Mapping {
+            size: run.end - run.start,
+            host: run.start as usize,
+            writable: run.writable && known.flags & svm::FLAG_GPU_RO == 0,
+            executable: known.flags & svm::FLAG_GPU_EXEC != 0,
+            foreign: false,
+            user: true,
+            // The program may unmap it at any time, before a cache has written anything back.
+            coarse: false,
+        };
+        if !gpu.vm.insert(run.start, mapping) {
+            return Err(libc::EADDRINUSE);
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -381,6 +385,31 @@ mod tests {
         assert!(process.gpus[1].vm.region(middle).is_some());
         process.svm.forget(process, middle, PAGE);
         assert!(process.gpus[1].vm.region(middle).is_none() && process.gpus[1].vm.region(middle + PAGE).is_some());
+        done(process);
+    }
+
+    #[test]
+    fn pages_that_the_program_may_only_read_are_mapped_so() {
+        let process = machine("svm-read-only");
+        let gpu = &process.gpus[0];
+        let start = pages(4);
+        let protect = |page: u64, protection| {
+            let address = (start + page * PAGE) as *mut libc::c_void;
+            // SAFETY: the test's own page.
+            assert_eq!(unsafe { libc::mprotect(address, PAGE as usize, protection) }, 0);
+        };
+        protect(1, libc::PROT_READ);
+        call(process, svm::OP_SET, start, 4 * PAGE, &mut [(svm::ACCESS, gpu.id)]).unwrap();
+        let writable = |page| gpu.vm.region(start + page * PAGE).unwrap().writable;
+        assert_eq!([0, 1, 2, 3].map(writable), [true, false, true, true]);
+        assert_eq!(
+            gpu.vm.region(start + 2 * PAGE).unwrap().end,
+            start + 4 * PAGE,
+            "in one piece"
+        );
+        protect(3, libc::PROT_NONE);
+        let refused = call(process, svm::OP_SET, start, 4 * PAGE, &mut [(svm::ACCESS, gpu.id)]);
+        assert_eq!(refused, Err(libc::EFAULT));
         done(process);
     }
 
