@@ -148,7 +148,7 @@ attributes! {
     110 GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED = Is(0), "ROCr does not know mapped memory when network cards ask it";
     111 RESERVED_SHARED_MEMORY_PER_BLOCK = Is(0), "kernels get all of the LDS";
     112 SPARSE_CUDA_ARRAY_SUPPORTED = Is(0), "memory of arrays is there from the start";
-    113 READ_ONLY_HOST_REGISTER_SUPPORTED = Is(0), "the kernel driver pins for writing";
+    113 READ_ONLY_HOST_REGISTER_SUPPORTED = Of(|_| i32::from(crate::memory::host::read_only_is_supported())), "tried out once: without shared virtual memory the kernel driver pins for writing";
     114 TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = Is(0), "no graphics interop";
     115 MEMORY_POOLS_SUPPORTED = Is(1), "blocks of ROCr, parts of which are given out in the order of streams";
     116 GPU_DIRECT_RDMA_SUPPORTED = Is(0), "NVIDIA's peer memory kernel interface does not exist here; ROCr's own does";

@@ -14,7 +14,7 @@ use crate::hsa::{self, Agent};
 pub(super) const MAPPED: u32 = 2;
 /// Portable, mapped, write-combined.
 const ALLOCATE_FLAGS: u32 = 7;
-/// `cudaHostRegisterReadOnly`; accepted, not read back (recorded).
+/// `cudaHostRegisterReadOnly`; not read back (recorded).
 const READ_ONLY: u32 = 8;
 /// Portable, mapped, read-only.
 const REGISTER_FLAGS: u32 = 1 | MAPPED | READ_ONLY;
@@ -70,7 +70,8 @@ pub fn free(address: u64) -> Result<()> {
 /// Pins the client's memory and maps it to all GPUs. The range may begin and end anywhere; its ends are kept exactly.
 ///
 /// [`Error::HOST_MEMORY_ALREADY_REGISTERED`] when part of it is registered; [`Error::INVALID_VALUE`] when part of it is CUDA's
-/// own, is not mapped, or is read-only (without `cudaHostRegisterReadOnly`), and for unknown flags.
+/// own, is not mapped, or is read-only (without `cudaHostRegisterReadOnly`), and for unknown flags; [`Error::NOT_SUPPORTED`] for
+/// `cudaHostRegisterReadOnly` where the driver pins for writing only, as the manual has it.
 ///
 /// # Safety
 /// The range stays mapped until [`unregister`] (clients that unmap it first get what they get on NVIDIA's driver: nothing bad as
@@ -78,6 +79,10 @@ pub fn free(address: u64) -> Result<()> {
 pub unsafe fn register(context: &'static Context, address: u64, size: usize, flags: u32) -> Result<()> {
     if flags & !REGISTER_FLAGS != 0 || size == 0 {
         return Err(Error::INVALID_VALUE);
+    }
+    let writable = flags & READ_ONLY == 0;
+    if !writable && !read_only_is_supported() {
+        return Err(Error::NOT_SUPPORTED);
     }
     let pointer = pointer_to(address).ok_or(Error::INVALID_VALUE)?;
     let base = pointer.as_ptr().expose_provenance() as u64;
@@ -87,12 +92,16 @@ pub unsafe fn register(context: &'static Context, address: u64, size: usize, fla
         Some(_) => return Err(Error::INVALID_VALUE),
         None => {}
     }
-    check_mapped(pointer, size, flags & READ_ONLY == 0)?;
-    // SAFETY: mapped now (checked), and later by the caller's promise.
+    // A driver that pins for writing refuses by itself what is not there or may not be written.
+    if read_only_is_supported() {
+        check_mapped(pointer, size, writable)?;
+    }
+    // SAFETY: mapped now (checked here or by the driver), and later by the caller's promise.
     let device = unsafe { hsa::memory::lock(pointer, size, &all_gpus()?, context.device.host_pool) };
     let device = device.map_err(|error| {
         log::debug!("{size} bytes of host memory at {base:#x} cannot be pinned: {error}");
-        if error.is_out_of_resources() {
+        // ROCr calls every refusal of the driver a lack of resources.
+        if error.is_out_of_resources() && check_mapped(pointer, size, writable).is_ok() {
             Error::MEMORY_ALLOCATION
         } else {
             Error::INVALID_VALUE
@@ -256,23 +265,34 @@ fn permits(maps: &str, start: usize, end: usize, writable: bool) -> bool {
 
 /// Whether registered host memory has the same address on the GPUs as on the host. ROCr decides; so one page is tried, once.
 pub fn registered_address_is_same() -> bool {
-    #[repr(align(4096))]
-    struct Page([u8; 4096]);
     static SAME: OnceLock<bool> = OnceLock::new();
-    *SAME.get_or_init(|| {
-        let Ok([first, ..]) = crate::device::all() else {
-            return false;
-        };
-        let Ok(gpus) = all_gpus() else { return false };
-        let mut page = Box::new(Page([0; 4096]));
-        let address = NonNull::from(&mut page.0).cast::<u8>();
-        // SAFETY: the page outlives the lock.
-        let Ok(device) = (unsafe { hsa::memory::lock(address, 4096, &gpus, first.host_pool) }) else {
-            return false;
-        };
+    *SAME.get_or_init(|| try_a_page(libc::PROT_READ | libc::PROT_WRITE) == Some(true))
+}
+
+/// Whether memory that the program may only read can be registered. A driver that shares virtual memory gives GPUs the rights that
+/// the program has; without that it pins for writing, whatever is asked for.
+pub fn read_only_is_supported() -> bool {
+    static SUPPORTED: OnceLock<bool> = OnceLock::new();
+    *SUPPORTED.get_or_init(|| try_a_page(libc::PROT_READ).is_some())
+}
+
+/// Pins a page that the program may use as `protection` says: whether its address on the GPUs is the same, `None` where it cannot be
+/// pinned.
+fn try_a_page(protection: i32) -> Option<bool> {
+    let gpus = all_gpus().ok()?;
+    let pool = crate::device::all().ok()?.first()?.host_pool;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping.
+    let page = unsafe { libc::mmap(core::ptr::null_mut(), PAGE, protection, flags, -1, 0) };
+    let address = NonNull::new(page.cast::<u8>()).filter(|_| page != libc::MAP_FAILED)?;
+    // SAFETY: the page outlives the lock.
+    let device = unsafe { hsa::memory::lock(address, PAGE, &gpus, pool) };
+    if device.is_ok() {
         let _ = hsa::memory::unlock(address);
-        device == address
-    })
+    }
+    // SAFETY: the page is this function's, and pinned no more.
+    unsafe { libc::munmap(page, PAGE) };
+    device.ok().map(|device| device == address)
 }
 
 #[cfg(test)]
