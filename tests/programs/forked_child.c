@@ -7,6 +7,8 @@
 
 extern int cuInit(unsigned), cuDeviceGetCount(int *), cuMemAlloc_v2(unsigned long long *, size_t);
 extern int cudaGetDeviceCount(int *), cudaGetDevice(int *), cudaMalloc(void **, size_t), cudaFree(void *);
+extern int cudaHostAlloc(void **, size_t, unsigned), cudaFreeHost(void *), cudaMemcpy(void *, const void *, size_t, int);
+extern int cudaHostRegister(void *, size_t, unsigned), cudaHostUnregister(void *);
 extern int cudaSetDevice(int), cudaDeviceSynchronize(void), cudaGetLastError(void), cudaDriverGetVersion(int *);
 
 #define EXPECT(wanted, call)                                                                        \
@@ -60,6 +62,50 @@ static void initialised(void *memory) {
     EXPECT(0, cudaDriverGetVersion(&number));
 }
 
+enum { PINNED = 5 << 20 };
+
+/* Pinned memory is the parent's and the child's (recorded). */
+static void shares(void *memory) {
+    char *pinned = memory;
+    for (size_t i = 0; i < PINNED; i++) {
+        if (pinned[i] != (char)(i / 4096)) exit(2);
+        pinned[i] = (char)(i / 4096 + 1);
+    }
+}
+
+/* Registered memory is as any of the parent's: the child has a copy. */
+static void has_a_copy(void *memory) {
+    char *registered = memory;
+    for (size_t i = 0; i < PINNED; i++) {
+        if (registered[i] != (char)(i / 4096)) exit(2);
+        registered[i] = 0;
+    }
+}
+
+/* The child's stores reach the parent, and what the GPU is told of the parent's memory stays true. */
+static void memory_after_fork(void) {
+    char *pinned, *registered = aligned_alloc(4096, PINNED);
+    void *device;
+    EXPECT(0, cudaHostAlloc((void **)&pinned, PINNED, 0));
+    EXPECT(0, cudaHostRegister(registered, PINNED, 0));
+    EXPECT(0, cudaMalloc(&device, PINNED));
+    for (size_t i = 0; i < PINNED; i++) pinned[i] = registered[i] = (char)(i / 4096);
+    in_child(shares, pinned);
+    in_child(has_a_copy, registered);
+    for (size_t i = 0; i < PINNED; i++) registered[i]++;
+    for (char *from = pinned, *to = registered;; from = registered, to = pinned) {
+        EXPECT(0, cudaMemcpy(device, from, PINNED, 1));
+        memset(to, 0, PINNED);
+        EXPECT(0, cudaMemcpy(to, device, PINNED, 2));
+        for (size_t i = 0; i < PINNED; i++) EXPECT((char)(i / 4096 + 1), to[i]);
+        if (from == registered) break;
+    }
+    EXPECT(0, cudaFree(device));
+    EXPECT(0, cudaHostUnregister(registered));
+    EXPECT(0, cudaFreeHost(pinned));
+    free(registered);
+}
+
 static void executes(void *program) {
     execl(program, program, "again", (char *)NULL);
     _exit(1);
@@ -79,6 +125,7 @@ int main(int argc, char **argv) {
     EXPECT(0, cudaMalloc(&memory, 64));
     in_child(initialised, memory);
     in_child(executes, "/proc/self/exe");
+    memory_after_fork();
     EXPECT(0, cudaFree(memory));
     EXPECT(0, cudaDeviceSynchronize());
     puts("children fail cleanly, exec and the parent work");

@@ -83,6 +83,8 @@ variables! {
     HIGHEST_PTX: u32 = "REGAUGE_HIGHEST_PTX", "99", number;
     #[doc = "Whether the CPU may touch device memory on a large-BAR card: auto (until allocation calls are hooked, as UCX does), always, never."]
     HOST_ACCESS: HostAccess = "REGAUGE_HOST_ACCESS", "auto", host_access;
+    #[doc = "Whether forked children share memory of `cudaHostAlloc` with their parent, as on CUDA: 1; or 0: they die of touching it where ROCr keeps it from them."]
+    SHARE_PINNED: bool = "REGAUGE_SHARE_PINNED", "1", switch;
 }
 
 /// `8.0` as (8, 0).
@@ -125,6 +127,15 @@ fn host_access(text: &str) -> Option<HostAccess> {
         "never" => HostAccess::Never,
         _ => return None,
     })
+}
+
+/// `0` or `1`.
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
 }
 
 /// A number.

@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd as _;
 use std::sync::OnceLock;
 
 use super::registry::{Conflict, Description};
-use super::{Entry, Kind, REGISTRY, lookup, pointer_to, release, unexpected};
+use super::{Entry, Kind, REGISTRY, forked_pages, lookup, pointer_to, release, unexpected};
 use crate::abi::{Error, Result};
 use crate::device::Context;
 use crate::hsa::{self, Agent};
@@ -46,6 +46,13 @@ pub(super) fn block(context: &'static Context, kind: Kind, size: usize, flags: u
         let _ = unsafe { hsa::memory::free(address) };
         error
     };
+    if kind == Kind::Host {
+        // SAFETY: nobody has seen the block, and ROCr gives host memory out by the page.
+        unsafe { forked_pages::share(address, size) }.map_err(|error| {
+            log::warn!("{size} bytes of pinned host memory cannot be shared with forked children: {error}");
+            undo(Error::MEMORY_ALLOCATION)
+        })?;
+    }
     hsa::memory::allow_access(&all_gpus()?, address).map_err(|error| undo(error.into()))?;
     let base = address.as_ptr().expose_provenance() as u64;
     let description = Description {
@@ -153,7 +160,7 @@ pub fn pinned(address: u64) -> Result<Entry> {
         .ok_or(Error::INVALID_VALUE)
 }
 
-const PAGE: usize = 4096;
+pub(super) const PAGE: usize = 4096;
 
 /// From this size on, bytes, asking for each mapping costs less than touching each page.
 const MANY_PAGES: usize = 128 << 10;

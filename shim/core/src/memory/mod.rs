@@ -6,6 +6,7 @@
 
 pub mod array;
 pub mod dma_buf;
+mod forked_pages;
 pub mod graph;
 pub mod host;
 pub mod host_access;
