@@ -51,7 +51,7 @@ entry:
   %r = select i1 %isx, i32 %x, i32 %yz
   ret i32 %r
 }
-define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([72 x i8]) align 16 %p) #0 {
+define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([80 x i8]) align 16 %p) #0 {
 entry:
   %r0 = alloca i64, align 8, addrspace(5)
   %r1 = alloca i32, align 4, addrspace(5)

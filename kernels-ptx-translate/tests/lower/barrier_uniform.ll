@@ -8,7 +8,7 @@ define internal void @rg_barrier() #1 {
   fence syncscope("workgroup") acquire
   ret void
 }
-define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([80 x i8]) align 16 %p) #0 {
+define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([88 x i8]) align 16 %p) #0 {
 entry:
   %r0 = alloca i64, align 8, addrspace(5)
   %r1 = alloca i32, align 4, addrspace(5)

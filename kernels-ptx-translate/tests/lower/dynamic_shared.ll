@@ -1,6 +1,6 @@
 target triple = "amdgcn-amd-amdhsa"
 @rg_shared = internal addrspace(3) global [32 x i8] undef, align 16
-define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([64 x i8]) align 16 %p) #0 {
+define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([72 x i8]) align 16 %p) #0 {
 entry:
   %r0 = alloca i32, align 4, addrspace(5)
   %hid = getelementptr i8, ptr addrspace(4) %p, i64 0

@@ -1,5 +1,5 @@
 target triple = "amdgcn-amd-amdhsa"
-define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([80 x i8]) align 16 %p) #0 {
+define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([88 x i8]) align 16 %p) #0 {
 entry:
   %r0 = alloca i64, align 8, addrspace(5)
   %r1 = alloca i32, align 4, addrspace(5)

@@ -2,7 +2,7 @@ target triple = "amdgcn-amd-amdhsa"
 declare i32 @llvm.amdgcn.workgroup.id.x()
 declare i32 @llvm.amdgcn.workitem.id.x()
 declare float @llvm.fma.f32(float, float, float)
-define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([88 x i8]) align 16 %p) #0 {
+define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([96 x i8]) align 16 %p) #0 {
 entry:
   %r0 = alloca i32, align 4, addrspace(5)
   %r1 = alloca i32, align 4, addrspace(5)

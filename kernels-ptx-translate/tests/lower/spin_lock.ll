@@ -31,7 +31,7 @@ define internal i1 @rg_present_solo(ptr addrspace(4) %hid) #1 {
   %r = and i1 %low, %in
   ret i1 %r
 }
-define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([64 x i8]) align 16 %p) #0 {
+define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([72 x i8]) align 16 %p) #0 {
 entry:
   %r0 = alloca i64, align 8, addrspace(5)
   %r1 = alloca i32, align 4, addrspace(5)

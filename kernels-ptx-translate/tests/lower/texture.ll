@@ -756,7 +756,7 @@ entry:
   %v = load i32, ptr addrspace(1) %p, align 4
   ret i32 %v
 }
-define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([80 x i8]) align 16 %p) #0 {
+define protected amdgpu_kernel void @regauge_kernel(ptr addrspace(4) byref([88 x i8]) align 16 %p) #0 {
 entry:
   %r0 = alloca i64, align 8, addrspace(5)
   %r1 = alloca i64, align 8, addrspace(5)
