@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kernels_ptx_translate::client::{Client, Config};
-use kernels_ptx_translate::protocol::{CompileRequest, Target, TranslateError};
+use kernels_ptx_translate::protocol::{CompileRequest, HIDDEN_ARGS_SIZE, Target, TranslateError};
 
 const PTX: &[u8] = b"
 .version 7.8
@@ -91,7 +91,10 @@ fn a_module_is_inspected_and_its_kernels_compiled_by_several_threads() {
         .collect();
     for (number, thread) in threads.into_iter().enumerate() {
         let kernel = thread.join().unwrap();
-        assert_eq!(kernel.kernarg_size, [16 + 64, 8 + 64][number % 2]);
+        assert_eq!(
+            kernel.kernarg_size,
+            [16 + HIDDEN_ARGS_SIZE, 8 + HIDDEN_ARGS_SIZE][number % 2]
+        );
         assert!(kernel.code_object.starts_with(b"\x7fELF"));
     }
     assert_eq!(
