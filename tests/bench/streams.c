@@ -126,6 +126,49 @@ static void copies(void)
     MUST(GPU(FreeHost)(pinned));
 }
 
+/* One link of a chain on one stream: a kernel, a copy behind it, and the next link's kernel behind the copy. */
+static int link_of_chain(void *to, const void *from, size_t size, int kind)
+{
+    return launch(stream) | (int)GPU(MemcpyAsync)(to, from, size, kind, stream);
+}
+
+static int chain(int links, void *to, const void *from, size_t size, int kind)
+{
+    int error = 0;
+    for (int i = 0; i < links; i++) error |= link_of_chain(to, from, size, kind);
+    return error | launch(stream) | finish();
+}
+
+/* Copies between kernels: what an iteration of a solver does that sends a few numbers, or its halo, each time. */
+static void chains(void)
+{
+    enum { up = GPU(MemcpyHostToDevice), down = GPU(MemcpyDeviceToHost), across = GPU(MemcpyDeviceToDevice), large = 1 << 20 };
+    char *device, *pinned;
+    MUST(GPU(Malloc)((void **)&device, 2 * large));
+    MUST(GPU(MallocHost)((void **)&pinned, large));
+    static const struct {
+        const char *name;
+        int links, size, kind;
+    } all[] = {
+        {"kernel, 8 B pinned to device, kernel, sync", 1, 8, up},
+        {"kernel, 8 B device to pinned, kernel, sync", 1, 8, down},
+        {"kernel, 8 B device to device, kernel, sync", 1, 8, across},
+        {"kernel, 1 MiB pinned to device, kernel, sync", 1, large, up},
+        {"kernel, 1 MiB device to device, kernel, sync", 1, large, across},
+        {"20 times kernel, 8 B pinned to device, then sync", 20, 8, up},
+        {"20 times kernel, 8 B device to pinned, then sync", 20, 8, down},
+        {"20 times kernel, 8 B device to device, then sync", 20, 8, across},
+        {"20 times kernel, 64 KiB device to pinned, then sync", 20, 1 << 16, down},
+    };
+    for (size_t c = 0; c < sizeof all / sizeof *all; c++) {
+        void *to = all[c].kind == down ? pinned : device;
+        const void *from = all[c].kind == up ? pinned : device + (all[c].kind == across ? large : 0);
+        MEASURE(WALL, all[c].name, "", 61, 1, chain(all[c].links, to, from, (size_t)all[c].size, all[c].kind));
+    }
+    MUST(GPU(Free)(device));
+    MUST(GPU(FreeHost)(pinned));
+}
+
 static void memory_operations(void)
 {
     uint32_t *pinned, *device;
@@ -206,7 +249,7 @@ int main(int count, char **names)
     static const struct {
         const char *name;
         void (*run)(void);
-    } sections[] = {{"launches", launches}, {"events", events}, {"queries", queries}, {"copies", copies},
+    } sections[] = {{"launches", launches}, {"events", events}, {"queries", queries}, {"copies", copies}, {"chains", chains},
                     {"memops", memory_operations}, {"callbacks", callbacks}, {"graphs", graphs}};
     apart = true;
     MUST(GPU(SetDevice)(0));
