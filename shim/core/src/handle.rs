@@ -147,10 +147,7 @@ impl<T> Handles<T> {
     }
 
     fn handle(&self, shelf: usize, place: u32, turn: u64) -> u64 {
-        u64::from(self.tag) << TAG_AT
-            | turn << TURN_AT
-            | u64::from(place) << PLACE_AT
-            | (shelf as u64) << SHELF_AT
+        u64::from(self.tag) << TAG_AT | turn << TURN_AT | u64::from(place) << PLACE_AT | (shelf as u64) << SHELF_AT
     }
 
     /// The shelf that a handle of this table names.

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::abi::{Error, Result};
 use crate::attention;
 use crate::hsa::{self, Agent, Hsa, Pool};
+use crate::stream::kernels::Kernels;
 
 pub use context::Context;
 use context::Primary;
@@ -46,6 +47,7 @@ pub struct Device {
     allocated: AtomicU64,
     /// Devices (as bits) to which this device's memory is mapped; only ever grows.
     pub(crate) readers: AtomicU64,
+    kernels: OnceLock<Option<Kernels>>,
 }
 
 /// The driver after `cuInit`.
@@ -181,6 +183,7 @@ impl Found {
             primary: Primary::default(),
             allocated: AtomicU64::new(0),
             readers: AtomicU64::new(0),
+            kernels: OnceLock::new(),
         }
     }
 }
@@ -222,6 +225,11 @@ impl Device {
     /// Its primary context, active or not; the object is the same for the life of the process.
     pub fn primary_context(&'static self) -> &'static Context {
         self.primary.context(self)
+    }
+
+    /// The runtime's own kernels, loaded at the first question; `None` where there is no code for this device.
+    pub(crate) fn kernels(&'static self) -> Option<&'static Kernels> {
+        self.kernels.get_or_init(|| Kernels::load(self)).as_ref()
     }
 
     /// Bytes of device memory.

@@ -38,7 +38,7 @@ impl FlushRegister {
         NonNull::new(core::ptr::with_exposed_provenance_mut(addresses[0])).map(Self)
     }
 
-    /// Makes what network cards wrote to the GPU's memory before this visible to its kernels. The read behind the write has the
+    /// Makes what the host and network cards wrote to the GPU's memory before this visible to its kernels. The read behind the write has the
     /// flush reach the GPU before this returns.
     pub fn flush(self) {
         // SAFETY: ROCr's mapping of the register stays.

@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::attention;
 use crate::config::{self, HostAccess};
+use crate::device::Device;
 
 /// The blocks that would be closed: first byte and size. Held for map operations and page-table changes only.
 static BLOCKS: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
@@ -68,8 +69,7 @@ pub fn leave(address: u64) {
 /// of `bytes` where that is 4 or 8, which are then read at once.
 pub fn load(address: u64, bytes: u64) -> Option<u64> {
     let blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let (&base, &size) = blocks.range(..=address).next_back()?;
-    if closed() || address - base + bytes > size || bytes > 8 {
+    if bytes > 8 || !is_open(&blocks, address, bytes as usize) {
         return None;
     }
     let mut word = [0; 8];
@@ -85,6 +85,52 @@ pub fn load(address: u64, bytes: u64) -> Option<u64> {
     Some(u64::from_le_bytes(word))
 }
 
+/// Reads device memory with the CPU; false unless it lies in a block that is open to it.
+pub fn read(address: u64, bytes: &mut [u8]) -> bool {
+    let blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_open(&blocks, address, bytes.len()) {
+        return false;
+    }
+    // SAFETY: the block is mapped readable, and neither freed nor closed while `blocks` is locked.
+    unsafe { core::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), bytes.len()) };
+    core::sync::atomic::fence(Ordering::Acquire);
+    true
+}
+
+/// Writes memory of `device` with the CPU; false unless it lies in a block that is open to it, and the device says how such writes become
+/// visible to it. Whatever the device begins later sees them. Four or eight bytes at a multiple of their number are written at once.
+pub fn store(device: &Device, address: u64, bytes: &[u8]) -> bool {
+    let Some(flush) = device.agent.hdp_flush else {
+        return false;
+    };
+    let blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_open(&blocks, address, bytes.len()) {
+        return false;
+    }
+    // SAFETY: the block is mapped writable, and neither freed nor closed while `blocks` is locked; words are aligned.
+    unsafe {
+        match *bytes {
+            [a, b, c, d] if address.is_multiple_of(4) => {
+                (address as *mut u32).write_volatile(u32::from_le_bytes([a, b, c, d]));
+            }
+            [a, b, c, d, e, f, g, h] if address.is_multiple_of(8) => {
+                (address as *mut u64).write_volatile(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
+            }
+            _ => core::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()),
+        }
+    }
+    // Such memory is write-combined: the stores leave the processor here, and the device's side of the bus with the flush.
+    core::sync::atomic::fence(Ordering::SeqCst);
+    flush.flush();
+    true
+}
+
+/// Whether a range lies in a block that is open to the CPU.
+fn is_open(blocks: &BTreeMap<u64, u64>, address: u64, bytes: usize) -> bool {
+    let block = blocks.range(..=address).next_back();
+    !closed() && block.is_some_and(|(base, size)| address - base + bytes as u64 <= *size)
+}
+
 /// Whether blocks are closed to the CPU: by the hooks that were found, or from the start.
 fn closed() -> bool {
     CLOSED.load(Ordering::Relaxed) || *config::HOST_ACCESS.get() == HostAccess::Never
@@ -94,7 +140,7 @@ fn protect(address: u64, size: u64, protection: i32) {
     const PAGE: u64 = 4096;
     let length = size.next_multiple_of(PAGE) as usize;
     let start = core::ptr::with_exposed_provenance_mut(address as usize);
-    // SAFETY: whole pages of a block of ours: ROCr gives blocks pages of their own, and no CPU code of ours follows device pointers.
+    // SAFETY: whole pages of a block of ours: ROCr gives blocks pages of their own, and ours follows device pointers with `BLOCKS` locked only.
     if unsafe { libc::mprotect(start, length, protection) } != 0 {
         let error = std::io::Error::last_os_error();
         log::warn!("{length} bytes of device memory at {address:#x} cannot be protected: {error}");

@@ -55,22 +55,31 @@ pub fn size(entry: &Entry) -> usize {
 /// # Safety
 /// The pointers are what the source says: one readable value for each parameter, or a buffer of that many bytes.
 pub unsafe fn pack(entry: &Entry, source: Source, shape: &Shape, hidden: &Hidden, block: &mut [u8]) -> Result<()> {
-    block.fill(0);
+    let at = hidden_offset(entry);
+    let (parameters, hidden_room) = block.split_at_mut(at);
     match source {
         Source::Pointers(pointers) => {
             if pointers.is_null() && !entry.params.is_empty() {
                 return Err(Error::INVALID_VALUE);
             }
+            // What is left out is zero, up to the hidden arguments.
+            parameters[entry.param_size as usize..].fill(0);
             for (index, param) in entry.params.iter().enumerate() {
                 // SAFETY: the caller promises one pointer for each parameter.
                 let value = unsafe { *pointers.add(index) };
                 let (at, len) = (param.offset as usize, param.size as usize);
-                let room = block.get_mut(at..at + len).ok_or(Error::INVALID_KERNEL_IMAGE)?;
+                let room = parameters.get_mut(at..at + len).ok_or(Error::INVALID_KERNEL_IMAGE)?;
                 if value.is_null() {
                     return Err(Error::INVALID_VALUE);
                 }
-                // SAFETY: and that each points to a value of the parameter's size.
-                unsafe { core::ptr::copy_nonoverlapping(value, room.as_mut_ptr(), len) };
+                // SAFETY: and that each points to a value of the parameter's size. Most are words.
+                unsafe {
+                    match len {
+                        8 => core::ptr::copy_nonoverlapping(value, room.as_mut_ptr(), 8),
+                        4 => core::ptr::copy_nonoverlapping(value, room.as_mut_ptr(), 4),
+                        _ => core::ptr::copy_nonoverlapping(value, room.as_mut_ptr(), len),
+                    }
+                };
             }
         }
         Source::Buffer(buffer, len) => {
@@ -81,21 +90,27 @@ pub unsafe fn pack(entry: &Entry, source: Source, shape: &Shape, hidden: &Hidden
                 return Err(Error::LAUNCH_OUT_OF_RESOURCES);
             }
             // SAFETY: the caller promises `len` readable bytes.
-            unsafe { core::ptr::copy_nonoverlapping(buffer, block.as_mut_ptr(), len) };
+            unsafe { core::ptr::copy_nonoverlapping(buffer, parameters.as_mut_ptr(), len) };
+            parameters[len..].fill(0);
         }
     }
-    let at = hidden_offset(entry);
-    let mut put = |offset: usize, bytes: &[u8]| block[at + offset..at + offset + bytes.len()].copy_from_slice(bytes);
-    put(0, &hidden.data.to_le_bytes());
-    put(8, &hidden.ring.to_le_bytes());
-    put(16, &hidden.heap.to_le_bytes());
-    for axis in 0..3 {
-        put(24 + 4 * axis, &shape.block[axis].to_le_bytes());
-        put(36 + 4 * axis, &shape.grid[axis].to_le_bytes());
+    let mut words = [0u32; HIDDEN_ARGS_SIZE as usize / 4];
+    for (place, address) in [
+        (0, hidden.data),
+        (2, hidden.ring),
+        (4, hidden.heap),
+        (14, hidden.grid_id),
+        (16, hidden.grid_workspace),
+    ] {
+        words[place] = address as u32;
+        words[place + 1] = (address >> 32) as u32;
     }
-    put(48, &shape.dynamic_shared.to_le_bytes());
-    put(56, &hidden.grid_id.to_le_bytes());
-    put(64, &hidden.grid_workspace.to_le_bytes());
+    words[6..9].copy_from_slice(&shape.block);
+    words[9..12].copy_from_slice(&shape.grid);
+    words[12] = shape.dynamic_shared;
+    for (room, word) in hidden_room.chunks_exact_mut(4).zip(words) {
+        room.copy_from_slice(&word.to_le_bytes());
+    }
     Ok(())
 }
 

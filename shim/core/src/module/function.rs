@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock, Weak};
 use kernels_ptx_translate::protocol::{CompileRequest, CompiledKernel, Entry, Target, WarpLayout};
 
 use super::launch::Shape;
-use super::module::Module;
+use super::module::{Block, Module};
 use super::occupancy::{self, Needs};
 use super::translator::{Failure, client};
 use crate::abi::{Error, Result};
 use crate::config;
+use crate::device::Context;
 use crate::hsa::executable::{Executable, KernelSymbol};
 
 /// Shared memory of a block without asking for more (`cudaDevAttrMaxSharedMemoryPerBlock`).
@@ -101,12 +102,21 @@ impl Forms {
     }
 }
 
+/// What a kernel knows of its module.
+pub(super) struct Home {
+    pub module: Weak<Module>,
+    /// Where the module is loaded; none in tests.
+    pub context: Option<&'static Context>,
+    /// [`Module::owner`].
+    pub owner: u64,
+    /// The module's variables.
+    pub data: Option<Arc<Block>>,
+}
+
 /// A kernel of a module.
 pub struct Function {
     entry: Entry,
-    module: Weak<Module>,
-    /// [`Module::owner`].
-    owner: u64,
+    home: Home,
     /// `MAX_DYNAMIC_SHARED_SIZE_BYTES`.
     max_dynamic: AtomicI32,
     /// `PREFERRED_SHARED_MEMORY_CARVEOUT`, a percentage; -1 is the default.
@@ -118,15 +128,14 @@ pub struct Function {
 }
 
 impl Function {
-    pub(super) fn new(entry: Entry, module: Weak<Module>, owner: u64) -> Self {
+    pub(super) fn new(entry: Entry, home: Home) -> Self {
         Self {
             max_dynamic: AtomicI32::new(DEFAULT_SHARED.saturating_sub(entry.static_shared) as i32),
             carveout: AtomicI32::new(-1),
             forms: Forms::default(),
             cache_config: AtomicU32::new(0),
             entry,
-            module,
-            owner,
+            home,
         }
     }
 
@@ -142,12 +151,28 @@ impl Function {
 
     /// Its module is loaded.
     pub fn is_alive(&self) -> bool {
-        self.module.strong_count() > 0
+        self.home.module.strong_count() > 0
     }
 
     /// [`Module::owner`] of its module.
     pub fn owner(&self) -> u64 {
-        self.owner
+        self.home.owner
+    }
+
+    /// Address of its module's variables; 0 when it has none.
+    pub fn data_address(&self) -> u64 {
+        self.home.data.as_ref().map_or(0, |block| block.address())
+    }
+
+    /// The context that its module is loaded in.
+    ///
+    /// # Errors
+    /// INVALID_RESOURCE_HANDLE once the module is unloaded.
+    pub fn context(&self) -> Result<&'static Context> {
+        self.home
+            .context
+            .filter(|_| self.is_alive())
+            .ok_or(Error::INVALID_RESOURCE_HANDLE)
     }
 
     /// Its module.
@@ -155,7 +180,7 @@ impl Function {
     /// # Errors
     /// INVALID_RESOURCE_HANDLE once the module is unloaded.
     pub fn module(&self) -> Result<Arc<Module>> {
-        self.module.upgrade().ok_or(Error::INVALID_RESOURCE_HANDLE)
+        self.home.module.upgrade().ok_or(Error::INVALID_RESOURCE_HANDLE)
     }
 
     /// Checks the kernel's own bounds: `.maxntid`, `.reqntid`, dynamic shared memory.
@@ -374,7 +399,13 @@ mod tests {
             local: 0,
         };
         edit(&mut entry);
-        Function::new(entry, Weak::new(), 1)
+        let home = Home {
+            module: Weak::new(),
+            context: None,
+            owner: 1,
+            data: None,
+        };
+        Function::new(entry, home)
     }
 
     fn shape(threads: u32, dynamic_shared: u32) -> Shape {

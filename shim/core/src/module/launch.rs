@@ -62,7 +62,6 @@ impl Shape {
 struct Plan {
     dispatch: Dispatch,
     hidden: Hidden,
-    module: Arc<Module>,
     services: Option<Box<Services>>,
     /// All work-groups must be on the device at once.
     cooperative: bool,
@@ -72,6 +71,8 @@ struct Plan {
 
 /// What few kernels need.
 struct Services {
+    /// What is printed is in its variables.
+    module: Arc<Module>,
     ring: Option<Arc<Ring>>,
     _heap: Option<Arc<Block>>,
     _grid_workspace: Option<Arc<Block>>,
@@ -79,8 +80,8 @@ struct Services {
 
 /// What must live until a launch has ended.
 pub struct Launched {
+    /// Holds its code, and the variables of its module.
     function: Arc<Function>,
-    _module: Arc<Module>,
     _services: Option<Box<Services>>,
     /// Where its arguments are, unless somebody else keeps them.
     _arguments: Option<Chunk>,
@@ -95,16 +96,16 @@ fn in_flight() -> Vec<String> {
 }
 
 impl Plan {
-    /// The `printf` ring, where the kernel may write to one.
-    fn ring(&self) -> Option<&Arc<Ring>> {
-        self.services.as_ref()?.ring.as_ref()
+    /// The `printf` ring, where the kernel may write to one, and its module.
+    fn ring(&self) -> Option<(&Arc<Ring>, &Arc<Module>)> {
+        let services = self.services.as_ref()?;
+        Some((services.ring.as_ref()?, &services.module))
     }
 
     /// What must live until the launch of `function` has ended.
     fn into_launched(self, function: Arc<Function>, arguments: Option<Chunk>) -> Launched {
         Launched {
             function,
-            _module: self.module,
             _services: self.services,
             _arguments: arguments,
         }
@@ -193,25 +194,17 @@ fn next_grid() -> u64 {
 fn plan(function: &Function, device: &'static Device, shape: &Shape, cooperative: bool) -> Result<Plan> {
     fault::blame_with(in_flight);
     function.check_shape(shape)?;
-    let module = function.module()?;
+    let context = function.context()?;
     if cooperative {
         check_residency(function, device, shape)?;
     }
     let loaded = function.for_block(shape.block)?;
-    let ring = loaded
-        .uses_printf()
-        .then(|| services::ring(module.context()))
-        .transpose()?;
-    let heap = loaded
-        .uses_heap()
-        .then(|| services::heap(module.context()))
-        .transpose()?;
-    let grid_workspace = cooperative
-        .then(|| services::grid_workspace(module.context()))
-        .transpose()?;
+    let ring = loaded.uses_printf().then(|| services::ring(context)).transpose()?;
+    let heap = loaded.uses_heap().then(|| services::heap(context)).transpose()?;
+    let grid_workspace = cooperative.then(|| services::grid_workspace(context)).transpose()?;
     let address = |block: &Option<Arc<Block>>| block.as_ref().map_or(0, |block| block.address());
     let hidden = Hidden {
-        data: module.data_address(),
+        data: function.data_address(),
         ring: ring.as_ref().map_or(0, |ring| ring.address()),
         heap: address(&heap),
         grid_id: next_grid(),
@@ -233,18 +226,21 @@ fn plan(function: &Function, device: &'static Device, shape: &Shape, cooperative
         kernel_object: loaded.symbol().object,
         kernarg: 0,
     };
-    log::trace!("launch {} {shape:?} as {geometry:?}", function.name());
-    let needs_services = ring.is_some() || heap.is_some() || grid_workspace.is_some();
-    let services = Services {
-        ring,
-        _heap: heap,
-        _grid_workspace: grid_workspace,
+    let services = if ring.is_some() || heap.is_some() || grid_workspace.is_some() {
+        Some(Box::new(Services {
+            module: function.module()?,
+            ring,
+            _heap: heap,
+            _grid_workspace: grid_workspace,
+        }))
+    } else {
+        None
     };
+    log::trace!("launch {} {shape:?} as {geometry:?}", function.name());
     Ok(Plan {
         dispatch,
         hidden,
-        module,
-        services: needs_services.then(|| Box::new(services)),
+        services,
         cooperative,
         kernarg_size: loaded.symbol().kernarg_size,
     })
@@ -309,7 +305,7 @@ pub unsafe fn launch(
         kernarg: chunk.address(),
         ..plan.dispatch
     });
-    let printing = plan.ring().map(|ring| (Arc::clone(ring), Arc::clone(&plan.module)));
+    let printing = plan.ring().map(|(ring, module)| (Arc::clone(ring), Arc::clone(module)));
     let resources = Resources::Launch(plan.into_launched(function, Some(chunk)));
     let submit = || match cooperative {
         true => stream.cooperative_packet(packet, resources),

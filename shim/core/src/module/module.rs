@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use kernels_ptx_translate::protocol::Global;
 
 use super::code::Code;
-use super::function::Function;
+use super::function::{Function, Home};
 use super::{FUNCTIONS, MODULES};
 use crate::abi::{Error, Result};
 use crate::device::{Context, Device};
@@ -28,28 +28,43 @@ pub struct Module {
     this: Weak<Self>,
 }
 
-/// The memory of a module's variables: one block, at the offsets that the translator laid them out at.
+/// A module's variables: one block, at the offsets that the translator laid them out at.
 struct Data {
-    base: NonNull<u8>,
+    block: Arc<Block>,
     /// The block lies in host memory, because a variable of it is managed.
     managed: bool,
     /// The variables in the registry.
     entries: Vec<Entry>,
 }
 
-// SAFETY: the block is memory of a GPU or pinned; nothing here follows the pointer.
-unsafe impl Send for Data {}
-// SAFETY: as above.
-unsafe impl Sync for Data {}
-
 impl Drop for Data {
     fn drop(&mut self) {
         for entry in &self.entries {
             memory::leave_variable(entry);
         }
+    }
+}
+
+/// The memory of a module's variables. Its kernels hold it as well: so a launch, which holds its kernel, need not hold the module.
+pub struct Block(NonNull<u8>);
+
+// SAFETY: the block is memory of a GPU or pinned; nothing here follows the pointer.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+impl Block {
+    /// Its address, for hosts and GPUs alike.
+    pub fn address(&self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
         memory::host_access::leave(self.address());
-        // SAFETY: allocated by `Data::new`; whoever unloads a module has waited for its kernels.
-        if let Err(error) = unsafe { hsa::memory::free(self.base) } {
+        // SAFETY: allocated by `Data::new`; launches that may still run hold their kernel, and so the block.
+        if let Err(error) = unsafe { hsa::memory::free(self.0) } {
             log::warn!("the variables of a module could not be freed: {error}");
         }
     }
@@ -67,7 +82,7 @@ impl Data {
         let pool = if managed { device.host_pool } else { device.pool };
         let base = pool.allocate(info.data_size as usize)?;
         let mut data = Self {
-            base,
+            block: Arc::new(Block(base)),
             managed,
             entries: Vec::new(),
         };
@@ -95,13 +110,13 @@ impl Data {
     }
 
     fn address(&self) -> u64 {
-        self.base.as_ptr() as u64
+        self.block.address()
     }
 
     fn initialise(&self, bytes: &[u8], size: u64, context: &'static Context) -> Result<()> {
         if self.managed {
             // SAFETY: a block of `size` bytes of host memory that nobody else knows yet.
-            let block = unsafe { core::slice::from_raw_parts_mut(self.base.as_ptr(), size as usize) };
+            let block = unsafe { core::slice::from_raw_parts_mut(self.block.0.as_ptr(), size as usize) };
             let (front, rest) = block.split_at_mut(bytes.len());
             front.copy_from_slice(bytes);
             rest.fill(0);
@@ -252,7 +267,13 @@ impl Module {
         let entry = self.code.entry(name).ok_or(Error::SYMBOL_NOT_FOUND)?;
         let mut functions = self.functions.lock().unwrap_or_else(|e| e.into_inner());
         let (handle, function) = functions.entry(name.to_owned()).or_insert_with(|| {
-            let function = Arc::new(Function::new(entry.clone(), Weak::clone(&self.this), self.owner));
+            let home = Home {
+                module: Weak::clone(&self.this),
+                context: Some(self.context),
+                owner: self.owner,
+                data: self.data.as_ref().map(|data| Arc::clone(&data.block)),
+            };
+            let function = Arc::new(Function::new(entry.clone(), home));
             (FUNCTIONS.insert(Arc::clone(&function)), function)
         });
         Ok((*handle, Arc::clone(function)))

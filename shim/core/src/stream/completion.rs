@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::ring::{Ring, Ticket};
+use super::staging::Chunk;
 use crate::abi::{Error, Result};
 use crate::hsa::patience::Patience;
 use crate::hsa::signal::{Signal, SignalRef};
@@ -377,6 +378,13 @@ pub type Resource = Box<dyn Any + Send>;
 pub enum Resources {
     /// What a kernel needs, which costs no memory of its own: launches are many.
     Launch(Launched),
+    /// What a kernel of the runtime's own needs.
+    Own {
+        /// Its arguments.
+        _arguments: Chunk,
+        /// What it copies from or to, where that is no memory of the application's.
+        _staging: Option<Chunk>,
+    },
     /// Whatever else.
     Other(Vec<Resource>),
 }

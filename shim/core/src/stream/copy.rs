@@ -4,17 +4,22 @@
 //!
 //! ```text
 //!               to device          to pinned host     to pageable host
-//! device        copy engine        copy engine        staged, call waits
-//! pinned host   copy engine        host, call waits   host, call waits
+//! device        ring or engine     ring or engine     staged, call waits
+//! pinned host   ring or engine     host, call waits   host, call waits
 //! pageable host staged             host, call waits   host, call waits
 //! ```
 //!
+//! In a ring a kernel of ours copies ([`super::kernels`]): inside one device where it can follow the stream's last packet, and a little over
+//! the bus behind a kernel that has not ended.
+//!
 //! As recorded: a staged upload returns once the source has been read; it waits only when its staging buffers are spent.
-//! The host never touches device memory, which it cannot reach on a card with a small BAR.
+//! The host touches device memory only where a call would wait for an engine to move a few bytes of it, the stream is at rest, and the
+//! memory is open to the host ([`by_hand`]): it is not on a card with a small BAR, nor beside libraries that hook our calls.
 
 use std::sync::Arc;
 
-use super::completion::Completion;
+use super::completion::{Completion, Resource};
+use super::kernels;
 use super::locate::{Place, place, reachable};
 use super::spans::{Extent, Side, Span, spans};
 use super::staging::{Chunk, LARGEST};
@@ -23,6 +28,7 @@ use crate::abi::Result;
 use crate::device::Device;
 use crate::graph::operation::Copy;
 use crate::graph::{Operation, capture};
+use crate::memory::host_access;
 
 /// Staging buffers one transfer may have on their way: 4 MiB, so that (as recorded) 1 MiB does not wait and 8 MiB does.
 const IN_FLIGHT: usize = 4;
@@ -50,23 +56,19 @@ pub unsafe fn copy(stream: &Stream, dst: &Side, src: &Side, extent: &Extent, wai
         );
     }
     let spans = spans(dst, src, extent);
+    // SAFETY: the caller's promise about pageable memory.
+    if unsafe { by_hand(stream, &spans, to, from, wait) }? {
+        return Ok(());
+    }
     match (to, from) {
         (Place::Device(a), Place::Device(b)) => between_devices(stream, &spans, a, b),
         (Place::Device(device), Place::Pinned(views)) => {
             let shifted = shifted(&spans, 0, views.device);
-            finish(
-                stream,
-                stream.copy(&shifted, device.agent, device.host, Vec::new())?,
-                wait,
-            )
+            finish(stream, over_bus(stream, device, &shifted, true, None)?, wait)
         }
         (Place::Pinned(views), Place::Device(device)) => {
             let shifted = shifted(&spans, views.device, 0);
-            finish(
-                stream,
-                stream.copy(&shifted, device.host, device.agent, Vec::new())?,
-                wait,
-            )
+            finish(stream, over_bus(stream, device, &shifted, false, None)?, wait)
         }
         // SAFETY: the caller's promise about pageable memory.
         (Place::Device(device), Place::Pageable) => finish(stream, unsafe { upload(stream, device, &spans) }?, wait),
@@ -81,6 +83,28 @@ pub unsafe fn copy(stream: &Stream, dst: &Side, src: &Side, extent: &Extent, wai
             Ok(())
         }
     }
+}
+
+/// Copies between a device and pinned memory, which is `staging` or the application's, at the addresses that GPUs know it by.
+fn over_bus(
+    stream: &Stream,
+    device: &'static Device,
+    spans: &[Span],
+    up: bool,
+    mut staging: Option<Chunk>,
+) -> Result<Option<Completion>> {
+    if let [span] = spans
+        && let Some(completion) = kernels::copy_little(stream, device, span, up, &mut staging)?
+    {
+        return Ok(Some(completion));
+    }
+    let (dst, src) = if up {
+        (device.agent, device.host)
+    } else {
+        (device.host, device.agent)
+    };
+    let resources = staging.into_iter().map(|chunk| Box::new(chunk) as Resource).collect();
+    stream.copy(spans, dst, src, resources)
 }
 
 /// The spans in another view of their memory.
@@ -107,7 +131,78 @@ fn between_devices(stream: &Stream, spans: &[Span], a: &'static Device, b: &'sta
     if a.ordinal != b.ordinal && !reachable(spans, a, b) {
         return bounce(stream, spans, a, b);
     }
+    if let [span] = spans
+        && a.ordinal == b.ordinal
+        && kernels::copy(stream, a, span)?
+    {
+        return Ok(());
+    }
     stream.copy(spans, a.agent, b.agent, Vec::new()).map(|_| ())
+}
+
+/// Bytes that the host writes to device memory itself, and that it reads: over the bus a read takes a round trip for each few bytes.
+const STORED: u64 = 4096;
+const LOADED: usize = 16;
+
+/// Copies a few bytes between host and device with the processor, if the stream is at rest and the device's memory is open to the host:
+/// that takes less than telling an engine. False where an engine has to do it. A call that need not wait leaves pinned memory to the engine.
+///
+/// # Safety
+/// Pageable host ranges are readable, or writable, memory.
+unsafe fn by_hand(stream: &Stream, spans: &[Span], to: Place, from: Place, wait: bool) -> Result<bool> {
+    let [span] = *spans else {
+        return Ok(false);
+    };
+    // SAFETY: pinned memory, or the caller's promise.
+    let done = unsafe {
+        match (to, from) {
+            (Place::Device(device), Place::Pageable) => store(stream, device, span.dst, span.src, span.len),
+            (Place::Device(device), Place::Pinned(views)) if wait => {
+                store(stream, device, span.dst, span.src.wrapping_add(views.host), span.len)
+            }
+            (Place::Pageable, Place::Device(_)) => load(stream, span.dst, span.src, span.len),
+            (Place::Pinned(views), Place::Device(_)) if wait => {
+                load(stream, span.dst.wrapping_add(views.host), span.src, span.len)
+            }
+            _ => return Ok(false),
+        }
+    }?;
+    if done && wait {
+        super::synchronized();
+    }
+    Ok(done)
+}
+
+/// Writes up to [`STORED`] bytes to device memory.
+///
+/// # Safety
+/// The source is readable host memory.
+unsafe fn store(stream: &Stream, device: &Device, dst: u64, src: u64, len: u64) -> Result<bool> {
+    if len > STORED {
+        return Ok(false);
+    }
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { core::slice::from_raw_parts(src as *const u8, len as usize) };
+    // A source that is not there is the application's fault: it shows here, where no lock is held.
+    std::hint::black_box((bytes.first().copied(), bytes.last().copied()));
+    stream.try_at_rest(|| host_access::store(device, dst, bytes))
+}
+
+/// Reads up to [`LOADED`] bytes of device memory.
+///
+/// # Safety
+/// The destination is writable host memory.
+unsafe fn load(stream: &Stream, dst: u64, src: u64, len: u64) -> Result<bool> {
+    let mut room = [0; LOADED];
+    let Some(bytes) = room.get_mut(..len as usize) else {
+        return Ok(false);
+    };
+    if !stream.try_at_rest(|| host_access::read(src, bytes))? {
+        return Ok(false);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), dst as *mut u8, bytes.len()) };
+    Ok(true)
 }
 
 /// Copies between devices without a way to each other: down to a staging buffer and up again.
@@ -186,7 +281,7 @@ unsafe fn upload(stream: &Stream, device: &'static Device, spans: &[Span]) -> Re
             });
             at += span.len as usize;
         }
-        sent.extend(stream.copy(&staged, device.agent, device.host, vec![Box::new(chunk)])?);
+        sent.extend(over_bus(stream, device, &staged, true, Some(chunk))?);
     }
     Ok(sent.pop())
 }
@@ -232,7 +327,7 @@ unsafe fn download(stream: &Stream, device: &'static Device, spans: &[Span]) -> 
                     }
                 })
                 .collect();
-            let arrival = stream.copy(&staged, device.host, device.agent, Vec::new())?;
+            let arrival = over_bus(stream, device, &staged, false, None)?;
             coming.push_back((piece, chunk, arrival));
         }
         let Some((piece, mut chunk, arrival)) = coming.pop_front() else {

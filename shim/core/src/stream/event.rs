@@ -9,6 +9,7 @@ use super::stream::Stream;
 use crate::abi::{Error, Result};
 use crate::graph::capture::{self, Point};
 use crate::hsa::{Agent, fault, signal};
+use crate::thread_state::ThreadState;
 
 /// `CU_EVENT_BLOCKING_SYNC`.
 pub const BLOCKING_SYNC: u32 = 1;
@@ -29,6 +30,13 @@ pub struct Event {
     captured: Mutex<Option<Point>>,
     /// One of `CAPTURED`, `PASSED`, `ORPHAN`, `DESTROYED`, or several: what questions can be answered from without a lock.
     marks: AtomicU8,
+}
+
+/// How many ended events' memories a thread keeps.
+const SPARES: usize = 64;
+
+thread_local! {
+    static SPARE: ThreadState<Vec<Arc<Event>>> = const { ThreadState::new(Vec::new()) };
 }
 
 /// There is a `captured` point.
@@ -93,14 +101,38 @@ impl Event {
             return Err(Error::INVALID_VALUE);
         }
         let slot = (flags & INTERPROCESS != 0).then(Slot::create).transpose()?;
-        Ok(Arc::new(Self {
+        let new = Self {
             flags,
             owner,
             record: Mutex::new(None),
             slot,
             captured: Mutex::new(None),
             marks: AtomicU8::new(0),
-        }))
+        };
+        let Some(mut spare) = ThreadState::change(&SPARE, Vec::pop) else {
+            return Ok(Arc::new(new));
+        };
+        match Arc::get_mut(&mut spare) {
+            Some(event) => *event = new,
+            None => spare = Arc::new(new),
+        }
+        Ok(spare)
+    }
+
+    /// Ends the life of an event whose handle has ended. Its memory is for the thread's next one, if nobody else uses it.
+    pub(super) fn end(mut event: Arc<Self>) {
+        let Some(own) = Arc::get_mut(&mut event) else {
+            event.mark_destroyed();
+            return;
+        };
+        *own.record.get_mut().unwrap_or_else(|e| e.into_inner()) = None;
+        *own.captured.get_mut().unwrap_or_else(|e| e.into_inner()) = None;
+        own.slot = None;
+        ThreadState::change(&SPARE, |spare| {
+            if spare.len() < SPARES {
+                spare.push(event);
+            }
+        });
     }
 
     /// An event of another process.
@@ -142,7 +174,7 @@ impl Event {
         self.marks.fetch_or(ORPHAN, Ordering::Release);
     }
 
-    pub(super) fn mark_destroyed(&self) {
+    fn mark_destroyed(&self) {
         self.marks.fetch_or(DESTROYED, Ordering::Release);
     }
 

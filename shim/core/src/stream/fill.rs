@@ -2,7 +2,8 @@
 //!
 //! A fill is made of copies: the pattern goes up from a staging buffer, and the filled part is doubled by copies inside the
 //! device until all is filled. That is two bytes moved where a kernel would move one, but it runs in the stream's order on
-//! every ROCr (`hsa_amd_memory_fill` runs at once and knows words only) and needs no translator.
+//! every ROCr (`hsa_amd_memory_fill` runs at once and knows words only) and needs no translator. Behind a kernel it is one packet
+//! ([`kernels`]).
 //!
 //! ```text
 //! [pppp............]  upload   [pppppppp........]  copy   [pppppppppppppppp]  copy
@@ -10,6 +11,7 @@
 
 use std::sync::Arc;
 
+use super::kernels;
 use super::locate::{Place, locate, usable};
 use super::spans::{Extent, Side, Span, spans};
 use super::staging::Chunk;
@@ -105,6 +107,11 @@ pub fn raw(
         return Ok(());
     }
     let spans = spans(side, side, extent);
+    if let [span] = spans[..]
+        && kernels::fill(stream, device, (span.dst, span.len), value, element)?
+    {
+        return Ok(());
+    }
     let longest = spans.iter().map(|span| span.len).max().unwrap_or(0).min(PATTERN);
     let mut chunk = Chunk::new(device, longest as usize)?;
     for bytes in chunk.bytes()[..longest as usize].chunks_mut(element) {

@@ -178,6 +178,11 @@ impl Target {
         }
     }
 
+    /// Stores `value` to device memory from the host, when everything before it has ended; false where that cannot be.
+    pub(super) fn store_to_device(&self, value: u64) -> bool {
+        host_access::store(self.device, self.address, &value.to_le_bytes()[..self.bytes as usize])
+    }
+
     /// The store as a copy by the device's engine, from a chunk that must live until it has ended.
     pub(super) fn span(&self, value: u64) -> Result<(Span, Chunk)> {
         let mut chunk = Chunk::new(self.device, 8)?;

@@ -8,6 +8,7 @@ pub mod copy;
 pub mod event;
 pub mod fill;
 pub mod ipc_event;
+pub mod kernels;
 pub mod locate;
 pub mod memop;
 mod proxy;
@@ -101,7 +102,7 @@ pub fn running<T>(name: impl Fn(&Launched) -> T) -> Vec<T> {
     for stream in contexts.iter().flat_map(|context| context.streams()) {
         stream.visit_running(|resources| match resources {
             Resources::Launch(launched) => found.push(name(launched)),
-            Resources::Other(_) => {}
+            Resources::Own { .. } | Resources::Other(_) => {}
         });
     }
     found
@@ -437,7 +438,7 @@ pub fn export_event(handle: u64) -> Result<[u8; ipc_event::HANDLE_SIZE]> {
 /// INVALID_RESOURCE_HANDLE for a destroyed or foreign handle.
 pub fn destroy_event(handle: u64) -> Result<()> {
     let event = EVENTS.remove(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)?;
-    event.mark_destroyed();
+    Event::end(event);
     Ok(())
 }
 

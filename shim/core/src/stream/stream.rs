@@ -430,10 +430,7 @@ impl Stream {
         let mut state = self.state_to_extend();
         state.tidy(self.id);
         if let Command::Packet(packet) = command
-            && let Some(ring) = state.ring
-            && state.is_alone_on(ring, self.id)
-            && state.parked.is_empty()
-            && let Some(completion) = ring.try_submit(self.id, packet)
+            && let Some(completion) = self.try_ring(&state, packet)
         {
             // As most are: behind the stream's own packets, with room in the ring.
             state.append(time, completion.clone(), Frontier::default(), resources);
@@ -459,6 +456,68 @@ impl Stream {
                 Err(error)
             }
         }
+    }
+
+    /// Submits a packet that needs nothing but the order of the stream's ring, where nobody else's packets came in between.
+    fn try_ring(&self, state: &State, packet: Packet) -> Option<Completion> {
+        let ring = state.ring.filter(|ring| state.is_alone_on(ring, self.id))?;
+        if !state.parked.is_empty() {
+            return None;
+        }
+        ring.try_submit(self.id, packet)
+    }
+
+    /// Enqueues a packet if it can follow the stream's last in its ring, with no other stream's between them; with `behind`, only if
+    /// that one is not known to have ended. `None`, and nothing is enqueued, otherwise.
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn try_packet(
+        &self,
+        packet: Packet,
+        behind: bool,
+        resources: impl FnOnce() -> Resources,
+    ) -> Result<Option<Completion>> {
+        fault::check()?;
+        capture::refuse(self)?;
+        let _turn = self.turn();
+        let time = self.tick();
+        self.order();
+        let mut state = self.state();
+        state.tidy(self.id);
+        if behind && state.tail.is_done() {
+            return Ok(None);
+        }
+        let Some(completion) = self.try_ring(&state, packet) else {
+            return Ok(None);
+        };
+        self.quiet.store(false, Ordering::Relaxed);
+        state.append(time, completion.clone(), Frontier::default(), resources());
+        self.advanced(&mut state);
+        Ok(Some(completion))
+    }
+
+    /// Runs `work` in the stream's place if everything enqueued before is known to have ended, and nothing is enqueued meanwhile. `work`
+    /// is short, and says whether it has done what it should.
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn try_at_rest(&self, work: impl FnOnce() -> bool) -> Result<bool> {
+        fault::check()?;
+        capture::refuse(self)?;
+        // Somebody is enqueueing, so there is work.
+        let Some(_turn) = self.turn.try_lock() else {
+            return Ok(false);
+        };
+        self.order();
+        if !self.is_quiet() {
+            let mut state = self.state();
+            state.reap();
+            if !state.parked.is_empty() || !state.tail.is_done() {
+                return Ok(false);
+            }
+        }
+        Ok(work())
     }
 
     /// Keeps an operation in host memory until what it waits for has been submitted. The caller has the turn.
@@ -769,6 +828,8 @@ impl Stream {
                 target.store(value);
                 return Ok(());
             }
+        } else if self.try_at_rest(|| target.store_to_device(value))? {
+            return Ok(());
         }
         let (span, chunk) = target.span(value)?;
         resources.push(Box::new(chunk));
