@@ -169,6 +169,78 @@ CASE(fills) {
   }
 }
 
+// Takes a while, so that what comes behind it is enqueued before it has ended, then changes every byte.
+__global__ void change_late(unsigned char* data, int size, int turns) {
+  for (int i = 0; i < turns; i++) __threadfence();
+  for (int i = threadIdx.x; i < size; i += blockDim.x) data[i] += 7;
+}
+
+static void change(Memory& m, int size, int turns) {
+  unsigned char* data = m.data;
+  if (m.kind == REGISTERED) OK(cudaHostGetDevicePointer((void**)&data, m.data, 0));
+  change_late<<<1, 64, 0, stream()>>>(data, size, turns);
+  for (int i = 0; i < size; i++) m.want[i] += 7;
+}
+
+// A kernel, a copy of what it wrote, and a kernel that changes both sides: by every unit that the runtime's own kernels move, and none.
+CASE(copies_between_kernels) {
+  static const struct { size_t to, from, count; } all[] = {{0, 0, 8}, {32, 16, 1600}, {4, 12, 1204}, {3, 5, 77}, {1, 0, 20001}, {16, 0, 40000}};
+  for (int to = 0; to < KINDS; to++)
+    for (int from = 0; from < KINDS; from++)
+      for (auto& c : all) {
+        int size = (int)(c.count + 64);
+        Memory dst((Kind)to, size, 1), src((Kind)from, size, 2);
+        OK(cudaDeviceSynchronize());
+        if (from != PAGEABLE) change(src, size, 2000);
+        OK(cudaMemcpyAsync(dst.data + c.to, src.data + c.from, c.count, cudaMemcpyDefault, stream()));
+        memcpy(&dst.want[c.to], &src.want[c.from], c.count);
+        if (from != PAGEABLE) change(src, size, 1);
+        if (to != PAGEABLE) change(dst, size, 1);
+        OK(cudaStreamSynchronize(stream()));
+        dst.check("a copy between kernels");
+        src.check("the source of a copy between kernels");
+      }
+}
+
+CASE(fills_between_kernels) {
+  static const struct { size_t at, count; unsigned element; } all[] = {{0, 8, 4}, {16, 1600, 1}, {4, 300, 4}, {8, 30, 2}, {2, 50, 2}, {3, 77, 1}, {0, 40000, 2}};
+  for (auto& f : all) {
+    int size = (int)(f.at + f.count * f.element + 32);
+    Memory m(DEVICE, size, 3);
+    CUdeviceptr at = (CUdeviceptr)m.data + f.at;
+    const unsigned value = 0x5a17c3e9;
+    OK(cudaDeviceSynchronize());
+    change(m, size, 2000);
+    if (f.element == 1) EXPECT(cuMemsetD8Async(at, (unsigned char)value, f.count, stream()) == CUDA_SUCCESS);
+    if (f.element == 2) EXPECT(cuMemsetD16Async(at, (unsigned short)value, f.count, stream()) == CUDA_SUCCESS);
+    if (f.element == 4) EXPECT(cuMemsetD32Async(at, value, f.count, stream()) == CUDA_SUCCESS);
+    for (size_t i = 0; i < f.count; i++) memcpy(&m.want[f.at + i * f.element], &value, f.element);
+    change(m, size, 1);
+    OK(cudaStreamSynchronize(stream()));
+    m.check("a fill between kernels");
+  }
+}
+
+// What the processor moves itself: a few bytes, of a stream at rest.
+CASE(a_few_bytes) {
+  Memory m(DEVICE, 8192, 4), pinned(PINNED, 4096, 5);
+  for (size_t count : {1, 2, 4, 7, 8, 16, 17, 100, 4096})
+    for (size_t at : {0, 1, 4, 8, 4000}) {
+      OK(cudaMemcpy(m.data + at, pinned.data + 4096 - count, count, cudaMemcpyDefault));
+      memcpy(&m.want[at], &pinned.want[4096 - count], count);
+      change_late<<<1, 64, 0, stream()>>>(m.data, 8192, 1);
+      OK(cudaStreamSynchronize(stream()));
+      for (auto& byte : m.want) byte += 7;
+      std::vector<unsigned char> pageable(count, 0x31), got(count);
+      OK(cudaMemcpy(got.data(), m.data + at, count, cudaMemcpyDeviceToHost));
+      EXPECT(!memcmp(got.data(), &m.want[at], count));
+      OK(cudaMemcpyAsync(m.data + at, pageable.data(), count, cudaMemcpyHostToDevice, stream()));
+      memcpy(&m.want[at], pageable.data(), count);
+      OK(cudaStreamSynchronize(stream()));
+      m.check("a few bytes");
+    }
+}
+
 CASE(overlapping_runs_of_a_device_move_like_memmove_on_the_host) {
   for (Kind kind : {PINNED, PAGEABLE, MANAGED}) {
     Memory m(kind, 1000, 5);

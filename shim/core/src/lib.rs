@@ -17,6 +17,7 @@ mod lock;
 mod log;
 mod memory;
 mod module;
+mod prefetch;
 mod shared_file;
 mod stream;
 mod thread_state;

@@ -17,7 +17,7 @@ const SLACK: libc::c_ulong = 1000;
 
 /// How long to sleep before the next look of a wait that has taken `waited`.
 pub fn pause(waited: Duration) -> Duration {
-    (waited / 16).clamp(SHORTEST, LONGEST)
+    (waited / 32).clamp(SHORTEST, LONGEST)
 }
 
 /// Lets the calling thread sleep exactly; returns what it had before, in nanoseconds.
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn pauses_are_a_share_of_the_wait_within_bounds() {
         assert_eq!(pause(Duration::ZERO), SHORTEST);
-        assert_eq!(pause(Duration::from_micros(800)), Duration::from_micros(50));
+        assert_eq!(pause(Duration::from_micros(800)), Duration::from_micros(25));
         assert_eq!(pause(Duration::from_secs(1)), LONGEST);
     }
 

@@ -21,6 +21,7 @@ use super::patience::Patience;
 use super::signal::{Signal, SignalRef};
 use super::{Agent, raw};
 use crate::abi::{Error, Result};
+use crate::prefetch;
 
 /// Packets of a ring: a compromise between memory (256 KiB) and how far the host may run ahead.
 const PACKETS: u32 = 4096;
@@ -265,6 +266,7 @@ impl Queue {
             }
             // SAFETY: the doorbell belongs to the queue.
             unsafe { raw().hsa_signal_store_screlease(self.doorbell, (end - 1) as i64) };
+            prefetch::for_write(self.base.wrapping_add((end & (self.size - 1)) as usize).cast());
         }
         Ok(self.write.saturating_sub(1))
     }

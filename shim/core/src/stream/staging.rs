@@ -10,6 +10,7 @@ use std::sync::Mutex;
 use crate::abi::{Error, Result};
 use crate::device::{self, Device};
 use crate::hsa::memory;
+use crate::prefetch;
 use crate::thread_state::ThreadState;
 
 /// Bytes of the largest chunk; also what copies move at a time.
@@ -36,6 +37,9 @@ fn list(idle: &mut Vec<[Vec<usize>; CLASSES]>, device: i32, size: usize) -> &mut
 
 /// How many of the smallest chunks threads take from the common list, and give back to it, at a time.
 const HANDFUL: usize = 32;
+
+/// Bytes of a cache line. The arguments of most kernels take two.
+const LINE: usize = 64;
 
 /// A thread's own idle chunks of the smallest size, all of one device.
 #[derive(Default)]
@@ -115,7 +119,13 @@ impl Chunk {
                 if own.addresses.is_empty() {
                     take(device, size, HANDFUL, &mut own.addresses)?;
                 }
-                Ok::<_, Error>(own.addresses.pop())
+                let taken = own.addresses.pop();
+                if let Some(&next) = own.addresses.last() {
+                    let next = core::ptr::with_exposed_provenance::<u8>(next);
+                    prefetch::for_write(next);
+                    prefetch::for_write(next.wrapping_add(LINE));
+                }
+                Ok::<_, Error>(taken)
             })?
         } else {
             let mut taken = Vec::new();
