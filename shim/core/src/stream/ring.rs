@@ -191,10 +191,16 @@ impl Ring {
             let _ = !state.queue.has_space() || self.close(&mut state).is_err();
             return false;
         }
-        match &state.last {
-            Some(last) => last.is_done(),
-            None => self.is_past(self.issued.load(Ordering::Relaxed)),
-        }
+        self.is_known_idle(&state)
+    }
+
+    /// All packets are known to have ended.
+    fn is_known_idle(&self, state: &State) -> bool {
+        state.open == 0
+            && match &state.last {
+                Some(last) => last.is_done(),
+                None => self.is_past(self.issued.load(Ordering::Relaxed)),
+            }
     }
 
     /// Ends the open batch with a packet that counts.
@@ -276,11 +282,17 @@ impl Ring {
     }
 
     /// As [`Ring::submit`] of one packet that needs nothing but the ring's own order and no end of its own; `None` where that would
-    /// take waiting, or more than one packet.
+    /// take waiting, be it for another stream's packets, or more than one packet.
     pub fn try_submit(&'static self, user: u64, packet: Packet) -> Option<Completion> {
         let mut state = self.state.try_lock()?;
-        if self.user() != user || !state.queue.has_space() {
+        if !state.queue.has_space() {
             return None;
+        }
+        if self.user() != user {
+            if !self.is_known_idle(&state) {
+                return None;
+            }
+            self.user.store(user, Ordering::Relaxed);
         }
         let counts = self.is_next_counted(&state);
         let packet = if counts {

@@ -133,7 +133,12 @@ impl State {
 
     /// Whether the ring's order is all that the stream's next packet needs, and nobody else has used the ring since its last.
     fn is_alone_on(&self, ring: &Ring, stream: u64) -> bool {
-        ring.user() == stream && self.tail.iter().all(|c| c.is_on_ring(ring))
+        ring.user() == stream && self.follows_on(ring)
+    }
+
+    /// Whether the ring's order is all that the stream's next packet needs.
+    fn follows_on(&self, ring: &Ring) -> bool {
+        self.tail.iter().all(|c| c.is_on_ring(ring))
     }
 
     /// As [`State::reap`], but now and then only, where the next operation need not know: while the stream alone uses its ring,
@@ -460,7 +465,7 @@ impl Stream {
 
     /// Submits a packet that needs nothing but the order of the stream's ring, where nobody else's packets came in between.
     fn try_ring(&self, state: &State, packet: Packet) -> Option<Completion> {
-        let ring = state.ring.filter(|ring| state.is_alone_on(ring, self.id))?;
+        let ring = state.ring.filter(|ring| state.follows_on(ring))?;
         if !state.parked.is_empty() {
             return None;
         }
