@@ -7,8 +7,8 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a wait looks without a pause.
-const LOOKING: Duration = Duration::from_micros(20);
+/// How long a wait looks without a pause: a few short kernels and a copy. A sleep of 5 us takes four times that where timers are slow.
+const LOOKING: Duration = Duration::from_micros(50);
 /// Least and most time between two looks.
 const SHORTEST: Duration = Duration::from_micros(5);
 const LONGEST: Duration = Duration::from_micros(500);
