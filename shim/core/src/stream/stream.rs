@@ -515,7 +515,7 @@ impl Stream {
             return Ok(false);
         };
         self.order();
-        if !self.is_quiet() {
+        {
             let mut state = self.state();
             state.reap();
             if !state.parked.is_empty() || !state.tail.is_done() {

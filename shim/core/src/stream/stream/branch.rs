@@ -45,7 +45,7 @@ impl Branches {
         let id = NEXT_STREAM_ID.fetch_add(1, Ordering::Relaxed);
         let lane = Stream::new(id, Kind::NonBlocking, self.priority, &shared);
         {
-            let mut state = lane.state();
+            let mut state = lane.state_to_extend();
             state.tail = self.start.clone();
             if mine {
                 state.ring = self.ring.take();
