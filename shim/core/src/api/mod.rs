@@ -12,6 +12,7 @@ pub mod runtime11;
 pub mod runtime13;
 mod streamed;
 pub mod stub;
+mod texture_fields;
 
 /// Defines driver API functions. The body is that of a closure returning `Result<()>`; arguments are C types.
 ///

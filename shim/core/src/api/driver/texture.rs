@@ -2,13 +2,14 @@
 
 use crate::abi::{
     CUDA_RESOURCE_DESC, CUDA_RESOURCE_DESC_linear, CUDA_RESOURCE_DESC_pitch2D, CUDA_RESOURCE_DESC_res,
-    CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUaddress_mode, CUarray, CUfilter_mode, CUmipmappedArray,
-    CUresourceViewFormat, CUresourcetype, CUsurfObject, CUtexObject, Error, Plain, Result, conv,
+    CUDA_RESOURCE_VIEW_DESC, CUDA_TEXTURE_DESC, CUarray, CUmipmappedArray, CUresourcetype, CUsurfObject, CUtexObject,
+    Error, Plain, Result, conv,
 };
+use crate::api::texture_fields::{SamplingFields, ViewFields};
 use crate::device::{self, context};
 use crate::driver;
 use crate::memory::array::Format;
-use crate::memory::texture::{self, Resource, Sampling, View};
+use crate::memory::texture::{self, Resource, Sampling};
 
 /// What a description names.
 fn resource(desc: &CUDA_RESOURCE_DESC) -> Result<Resource> {
@@ -91,52 +92,7 @@ fn sampling(desc: &CUDA_TEXTURE_DESC) -> Result<Sampling> {
     if desc.reserved != [0; 12] {
         return Err(Error::INVALID_VALUE);
     }
-    Ok(Sampling {
-        address_modes: desc.addressMode.map(|mode| mode.0),
-        filter: desc.filterMode.0,
-        flags: desc.flags,
-        max_anisotropy: desc.maxAnisotropy,
-        level_filter: desc.mipmapFilterMode.0,
-        level_bias: desc.mipmapLevelBias,
-        levels: [desc.minMipmapLevelClamp, desc.maxMipmapLevelClamp],
-        border: desc.borderColor,
-    })
-}
-
-fn describe_sampling(sampling: &Sampling) -> CUDA_TEXTURE_DESC {
-    CUDA_TEXTURE_DESC {
-        addressMode: sampling.address_modes.map(CUaddress_mode),
-        filterMode: CUfilter_mode(sampling.filter),
-        flags: sampling.flags,
-        maxAnisotropy: sampling.max_anisotropy,
-        mipmapFilterMode: CUfilter_mode(sampling.level_filter),
-        mipmapLevelBias: sampling.level_bias,
-        minMipmapLevelClamp: sampling.levels[0],
-        maxMipmapLevelClamp: sampling.levels[1],
-        borderColor: sampling.border,
-        reserved: [0; 12],
-    }
-}
-
-fn view(desc: &CUDA_RESOURCE_VIEW_DESC) -> View {
-    View {
-        format: desc.format.0,
-        extents: [desc.width, desc.height, desc.depth].map(|extent| extent as u64),
-        levels: [desc.firstMipmapLevel, desc.lastMipmapLevel],
-        layers: [desc.firstLayer, desc.lastLayer],
-    }
-}
-
-/// A view as it was given; zeroes where there was none, where CUDA writes nothing of meaning (recorded).
-fn describe_view(view: Option<&View>) -> CUDA_RESOURCE_VIEW_DESC {
-    let mut desc = CUDA_RESOURCE_VIEW_DESC::zeroed();
-    if let Some(view) = view {
-        desc.format = CUresourceViewFormat(view.format);
-        [desc.width, desc.height, desc.depth] = view.extents.map(|extent| extent as usize);
-        [desc.firstMipmapLevel, desc.lastMipmapLevel] = view.levels;
-        [desc.firstLayer, desc.lastLayer] = view.layers;
-    }
-    desc
+    Ok(desc.sampling(desc.flags))
 }
 
 driver! {
@@ -151,7 +107,7 @@ driver! {
         }
         let resource = resource(&conv::read(resource_desc)?)?;
         let sampling = sampling(&conv::read(texture_desc)?)?;
-        let view = (!view_desc.is_null()).then(|| conv::read(view_desc)).transpose()?.map(|desc| view(&desc));
+        let view = (!view_desc.is_null()).then(|| conv::read(view_desc)).transpose()?.map(|desc| desc.view());
         conv::write(object, texture::create(context, resource, sampling, view)?)
     }
 
@@ -173,13 +129,14 @@ driver! {
     /// CUDA Driver API, Texture Object Management: `cuTexObjectGetTextureDesc`.
     fn cuTexObjectGetTextureDesc(desc: *mut CUDA_TEXTURE_DESC, object: CUtexObject) {
         device::initialized()?;
-        conv::write(desc, describe_sampling(&texture::get(object)?.sampling))
+        let sampling = &texture::get(object)?.sampling;
+        conv::write(desc, CUDA_TEXTURE_DESC { flags: sampling.flags, ..SamplingFields::of(sampling) })
     }
 
     /// CUDA Driver API, Texture Object Management: `cuTexObjectGetResourceViewDesc`.
     fn cuTexObjectGetResourceViewDesc(desc: *mut CUDA_RESOURCE_VIEW_DESC, object: CUtexObject) {
         device::initialized()?;
-        conv::write(desc, describe_view(texture::get(object)?.view.as_ref()))
+        conv::write(desc, ViewFields::of(texture::get(object)?.view.as_ref()))
     }
 
     /// CUDA Driver API, Surface Object Management: `cuSurfObjectCreate`, of an array.

@@ -4,14 +4,15 @@ use core::ffi::{c_int, c_void};
 
 use crate::abi::{
     CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION, CU_TRSF_NORMALIZED_COORDINATES, CU_TRSF_READ_AS_INTEGER,
-    CU_TRSF_SEAMLESS_CUBEMAP, CU_TRSF_SRGB, CUaddress_mode, CUfilter_mode, CUresourceViewFormat, CUresourcetype,
-    CUsurfObject, CUtexObject, Error, Plain, Result, conv, cudaArray_t, cudaChannelFormatDesc, cudaChannelFormatKind,
-    cudaMipmappedArray_t, cudaResourceDesc, cudaResourceDesc_linear, cudaResourceDesc_pitch2D, cudaResourceDesc_res,
-    cudaResourceViewDesc, cudaTextureDesc, cudaTextureReadMode,
+    CU_TRSF_SEAMLESS_CUBEMAP, CU_TRSF_SRGB, CUfilter_mode, CUresourcetype, CUsurfObject, CUtexObject, Error, Plain,
+    Result, conv, cudaArray_t, cudaChannelFormatDesc, cudaChannelFormatKind, cudaMipmappedArray_t, cudaResourceDesc,
+    cudaResourceDesc_linear, cudaResourceDesc_pitch2D, cudaResourceDesc_res, cudaResourceViewDesc, cudaTextureDesc,
+    cudaTextureReadMode,
 };
+use crate::api::texture_fields::{SamplingFields, ViewFields};
 use crate::device::context;
 use crate::memory::array::{Format, Numeric};
-use crate::memory::texture::{self, Resource, Sampling, View};
+use crate::memory::texture::{self, Resource, Sampling};
 use crate::runtime;
 
 /// CUDA Runtime API, Texture Object Management: `cudaCreateChannelDesc`. It cannot fail.
@@ -140,54 +141,17 @@ fn sampling(mut desc: cudaTextureDesc, format: &Format) -> Result<Sampling> {
     for (flag, field) in FLAGS {
         flags |= if *field(&mut desc) != 0 { flag } else { 0 };
     }
-    Ok(Sampling {
-        address_modes: desc.addressMode.map(|mode| mode.0),
-        filter: desc.filterMode.0,
-        flags,
-        max_anisotropy: desc.maxAnisotropy,
-        level_filter: desc.mipmapFilterMode.0,
-        level_bias: desc.mipmapLevelBias,
-        levels: [desc.minMipmapLevelClamp, desc.maxMipmapLevelClamp],
-        border: desc.borderColor,
-    })
+    Ok(desc.sampling(flags))
 }
 
 fn describe_sampling(sampling: &Sampling, format: &Format) -> cudaTextureDesc {
-    let mut desc = cudaTextureDesc::zeroed();
+    let mut desc = cudaTextureDesc::of(sampling);
     for (flag, field) in FLAGS {
         *field(&mut desc) = c_int::from(sampling.flags & flag != 0);
     }
     let has_fractions = format.numeric != Numeric::Float && format.channel_size < 4;
     let fractions = has_fractions && sampling.flags & CU_TRSF_READ_AS_INTEGER == 0;
     desc.readMode = cudaTextureReadMode(i32::from(fractions));
-    desc.addressMode = sampling.address_modes.map(CUaddress_mode);
-    desc.filterMode = CUfilter_mode(sampling.filter);
-    desc.borderColor = sampling.border;
-    desc.maxAnisotropy = sampling.max_anisotropy;
-    desc.mipmapFilterMode = CUfilter_mode(sampling.level_filter);
-    desc.mipmapLevelBias = sampling.level_bias;
-    [desc.minMipmapLevelClamp, desc.maxMipmapLevelClamp] = sampling.levels;
-    desc
-}
-
-fn view(desc: &cudaResourceViewDesc) -> View {
-    View {
-        format: desc.format.0,
-        extents: [desc.width, desc.height, desc.depth].map(|extent| extent as u64),
-        levels: [desc.firstMipmapLevel, desc.lastMipmapLevel],
-        layers: [desc.firstLayer, desc.lastLayer],
-    }
-}
-
-/// A view as it was given; zeroes where there was none, where CUDA writes nothing of meaning (recorded).
-fn describe_view(view: Option<&View>) -> cudaResourceViewDesc {
-    let mut desc = cudaResourceViewDesc::zeroed();
-    if let Some(view) = view {
-        desc.format = CUresourceViewFormat(view.format);
-        [desc.width, desc.height, desc.depth] = view.extents.map(|extent| extent as usize);
-        [desc.firstMipmapLevel, desc.lastMipmapLevel] = view.levels;
-        [desc.firstLayer, desc.lastLayer] = view.layers;
-    }
     desc
 }
 
@@ -206,7 +170,7 @@ runtime! {
         let how = conv::read(texture_desc).map_err(|_| Error::INVALID_RESOURCE_HANDLE)?;
         let resource = resource(&desc, |format| memory_format(format, how.readMode))?;
         let sampling = sampling(how, &resource.format()?)?;
-        let view = (!view_desc.is_null()).then(|| conv::read(view_desc)).transpose()?.map(|desc| view(&desc));
+        let view = (!view_desc.is_null()).then(|| conv::read(view_desc)).transpose()?.map(|desc| desc.view());
         conv::write(object, texture::create(context, resource, sampling, view)?)
     }
 
@@ -236,7 +200,7 @@ runtime! {
     /// CUDA Runtime API, Texture Object Management: `cudaGetTextureObjectResourceViewDesc`.
     fn cudaGetTextureObjectResourceViewDesc(desc: *mut cudaResourceViewDesc, object: CUtexObject) {
         context::runtime_current()?;
-        conv::write(desc, describe_view(texture::get(object)?.view.as_ref()))
+        conv::write(desc, ViewFields::of(texture::get(object)?.view.as_ref()))
     }
 
     /// CUDA Runtime API, Surface Object Management: `cudaCreateSurfaceObject`, of an array.
