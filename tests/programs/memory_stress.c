@@ -1,7 +1,7 @@
 /* Every kind of memory under eight threads: allocated, filled, asked about, checked and freed at random, while a second process exports blocks that
    the threads open, check, answer and close.
 
-     memory_stress [--seconds N] [--cycles N] [--threads N] [--seed N]
+     memory_stress [--seconds N] [--cycles N] [--threads N] [--seed N] [--kind NAME]
 
    The time is divided into cycles. After each everything is freed and the pools are trimmed; then free memory, as ROCr counts it (as we do where
    ROCr is older than 5.4), descriptors and mappings of both processes are what they were after the first cycle.
@@ -71,6 +71,9 @@ static size_t sample(uint32_t seed, size_t size, size_t *first) {
 /* ---- One thread's memory ------------------------------------------------------------------------------------------------------------------ */
 
 enum kind { DEVICE, PITCHED, ASYNC, FROM_POOL, HOST, REGISTERED, MANAGED, MAPPED, KINDS };
+static const char *const kind_names[] = {"device", "pitched", "async", "from-pool", "host", "registered", "managed", "mapped"};
+/* The kind that all objects have; KINDS: any. */
+static enum kind only = KINDS;
 
 struct object {
     enum kind kind;
@@ -196,7 +199,8 @@ static void map(struct thread *t, struct object *object) {
 
 static void make(struct thread *t, size_t slot) {
     struct object *object = &t->objects[slot];
-    *object = (struct object){.kind = below(&t->random, virtual_memory ? KINDS : MAPPED), .size = some_size(&t->random)};
+    enum kind kind = only != KINDS ? only : below(&t->random, virtual_memory ? KINDS : MAPPED);
+    *object = (struct object){.kind = kind, .size = some_size(&t->random)};
     object->seed = (uint32_t)next(&t->random);
     switch (object->kind) {
     case DEVICE: OK(cuMemAlloc(&object->at, object->size)); break;
@@ -413,7 +417,10 @@ static void body(void) {
 int main(int argc, char **argv) {
     for (int i = 1; i + 1 < argc; i += 2) {
         int value = atoi(argv[i + 1]);
-        if (!strcmp(argv[i], "--seconds")) seconds = value;
+        if (!strcmp(argv[i], "--kind")) {
+            for (only = 0; only < KINDS && strcmp(kind_names[only], argv[i + 1]);) only++;
+            if (only == KINDS) return 2;
+        } else if (!strcmp(argv[i], "--seconds")) seconds = value;
         else if (!strcmp(argv[i], "--cycles")) cycles = value;
         else if (!strcmp(argv[i], "--threads")) threads = value;
         else if (!strcmp(argv[i], "--seed")) first_seed = (unsigned)value;

@@ -174,6 +174,7 @@ pub fn cases() -> Vec<Scenario> {
         Scenario::new("ipc_events", "").says(&["an event of a process that has ended", "will wait for ever"]),
         Scenario::new("ipc_events", "").gpus(1).small_bar().over(Rocr::V523),
         stress("--seconds 6 --cycles 3"),
+        stress("--seconds 6 --cycles 2 --kind mapped"),
         stress("--seconds 6 --cycles 3").over(Rocr::V523).gpus(1).small_bar(),
         Scenario::new("hostile_handles", ""),
         Scenario::new("hostile_handles", "--forge 1 --seed 1"),
@@ -267,6 +268,7 @@ fn stress(arguments: &'static str) -> Scenario {
 pub fn soak_memory() -> Vec<Scenario> {
     vec![
         stress("--seconds 600 --cycles 10").limit(1800),
+        stress("--seconds 120 --cycles 4 --kind mapped").limit(900),
         stress("--seconds 120 --cycles 4 --seed 1000")
             .limit(900)
             .over(Rocr::V523),

@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hsa_sys as sys;
 
@@ -16,6 +17,14 @@ pub struct Memory(sys::hsa_amd_vmem_alloc_handle_t);
 
 /// The status of functions that this ROCr does not have; [`super::Hsa::virtual_memory`] tells beforehand.
 const ABSENT: Error = Error(sys::HSA_STATUS_ERROR_INVALID_ARGUMENT);
+
+/// ROCr's export and import look at its table of memories without the lock under which all others change it (6.0 and later): beside
+/// another thread's create or release they miss what is there, or break the table. So all that use the table take turns here.
+static TABLE: Mutex<()> = Mutex::new(());
+
+fn table() -> MutexGuard<'static, ()> {
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn pointer(address: u64) -> *mut c_void {
     core::ptr::with_exposed_provenance_mut(address as usize)
@@ -42,6 +51,7 @@ pub fn unreserve(address: u64, size: usize) -> Result<()> {
 pub fn create(pool: &Pool, size: usize) -> Result<Memory> {
     let create = super::raw().hsa_amd_vmem_handle_create.ok_or(ABSENT)?;
     let mut handle = sys::hsa_amd_vmem_alloc_handle_t::default();
+    let _turn = table();
     // SAFETY: the result is alive.
     check(unsafe { create(pool.handle, size, sys::HSA_AMD_MEMORY_TYPE_PINNED, 0, &raw mut handle) })?;
     Ok(Memory(handle))
@@ -50,6 +60,7 @@ pub fn create(pool: &Pool, size: usize) -> Result<Memory> {
 /// Ends one [`create`] or [`import`].
 pub fn release(memory: Memory) -> Result<()> {
     let release = super::raw().hsa_amd_vmem_handle_release.ok_or(ABSENT)?;
+    let _turn = table();
     // SAFETY: ROCr looks the handle up.
     check(unsafe { release(memory.0) })
 }
@@ -57,6 +68,7 @@ pub fn release(memory: Memory) -> Result<()> {
 /// Maps the whole of `memory`, which has `size` bytes, at a reserved address. Nobody may use it yet.
 pub fn map(address: u64, size: usize, memory: Memory) -> Result<()> {
     let map = super::raw().hsa_amd_vmem_map.ok_or(ABSENT)?;
+    let _turn = table();
     // SAFETY: ROCr checks that the range is reserved and free.
     check(unsafe { map(pointer(address), size, 0, memory.0, 0) })
 }
@@ -67,6 +79,7 @@ pub fn map(address: u64, size: usize, memory: Memory) -> Result<()> {
 /// No GPU uses the mapping any more, or the client has to answer for it.
 pub unsafe fn unmap(address: u64, size: usize) -> Result<()> {
     let unmap = super::raw().hsa_amd_vmem_unmap.ok_or(ABSENT)?;
+    let _turn = table();
     // SAFETY: the caller's promise; ROCr looks the range up.
     check(unsafe { unmap(pointer(address), size) })
 }
@@ -86,6 +99,7 @@ pub fn set_access(address: u64, size: usize, agent: &Agent, permissions: u32) ->
 pub fn export(memory: Memory) -> Result<OwnedFd> {
     let export = super::raw().hsa_amd_vmem_export_shareable_handle.ok_or(ABSENT)?;
     let mut fd = -1;
+    let _turn = table();
     // SAFETY: the result is alive.
     check(unsafe { export(&raw mut fd, memory.0, 0) })?;
     // SAFETY: ROCr gave the descriptor to us.
@@ -101,6 +115,7 @@ pub fn export(memory: Memory) -> Result<OwnedFd> {
 pub fn import(fd: &OwnedFd) -> Result<Memory> {
     let import = super::raw().hsa_amd_vmem_import_shareable_handle.ok_or(ABSENT)?;
     let mut handle = sys::hsa_amd_vmem_alloc_handle_t::default();
+    let _turn = table();
     // SAFETY: the result is alive; the kernel checks the descriptor.
     check(unsafe { import(fd.as_raw_fd(), &raw mut handle) })?;
     Ok(Memory(handle))
