@@ -8,6 +8,7 @@ pub mod rocr;
 pub mod vgpu;
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,6 +16,15 @@ pub use libraries::Libraries;
 pub use machine::Machine;
 pub use rocr::RocrRoot;
 pub use vgpu::{Bar, Link, VirtualGpu};
+
+/// What a system call left in `errno`, if its result says that it failed.
+fn check(result: i32) -> io::Result<()> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
 
 /// How a program is to be started. Every part is optional: nothing set starts the program as the shell would.
 #[derive(Clone, Debug, Default)]

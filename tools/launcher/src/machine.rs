@@ -13,6 +13,8 @@ use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::check;
+
 /// How folders of machines are called, before the launcher's process id.
 const PREFIX: &str = "vgpu-run-";
 /// How long processes of a machine that is over may take to die.
@@ -190,14 +192,6 @@ fn sweep(parent: &Path) {
         if ours && gone && alive(&entry.path().join("machine/state")).is_none() {
             let _ = fs::remove_dir_all(entry.path());
         }
-    }
-}
-
-fn check(result: i32) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::PathList;
+use crate::{PathList, check};
 
 /// Debian's library folder on x86-64, the one that is overlaid.
 const LIBRARY_FOLDER: &str = "/usr/lib/x86_64-linux-gnu";
@@ -167,14 +167,6 @@ fn write_file(path: &CStr, text: &CStr) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::last_os_error())
-    }
-}
-
-fn check(result: i32) -> io::Result<()> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
     }
 }
 

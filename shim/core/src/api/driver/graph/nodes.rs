@@ -40,6 +40,31 @@ impl New {
         let node = graph.add(make()?, &after)?;
         conv::write(self.out, node.handle() as CUgraphNode)
     }
+
+    /// As [`New::add`]; gives the address if the node is an allocation.
+    ///
+    /// # Errors
+    /// Those of [`New::add`].
+    ///
+    /// # Safety
+    /// As [`New::add`].
+    pub(in crate::api) unsafe fn add_telling(
+        self,
+        make: impl FnOnce() -> Result<Operation>,
+    ) -> Result<Option<CUdeviceptr>> {
+        let mut address = None;
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.add(|| {
+                let operation = make()?;
+                if let Operation::Alloc(block) = &operation {
+                    address = Some(block.address());
+                }
+                Ok(operation)
+            })?;
+        }
+        Ok(address)
+    }
 }
 
 /// A child graph: a copy, or the graph itself with `ownership` 1.
@@ -192,17 +217,9 @@ pub(super) unsafe fn operation(parent: CUgraph, params: *const CUgraphNodeParams
 /// As [`operation`] and [`New::add`].
 unsafe fn add_any(new: New, params: *mut CUgraphNodeParams) -> Result<()> {
     let parent = new.graph;
-    let mut address = None;
     // SAFETY: the caller's promise.
     unsafe {
-        new.add(|| {
-            let operation = operation(parent, params)?;
-            if let Operation::Alloc(block) = &operation {
-                address = Some(block.address());
-            }
-            Ok(operation)
-        })?;
-        if let Some(address) = address {
+        if let Some(address) = new.add_telling(|| operation(parent, params))? {
             (*params).u.alloc.dptr = address;
         }
     }

@@ -122,17 +122,9 @@ pub(super) unsafe fn operation(parent: cudaGraph_t, params: *const cudaGraphNode
 /// As [`operation`] and [`New::add`].
 unsafe fn add_any(new: New, params: *mut cudaGraphNodeParams) -> Result<()> {
     let parent = new.graph;
-    let mut address = None;
     // SAFETY: the caller's promise.
     unsafe {
-        new.add(|| {
-            let operation = operation(parent, params)?;
-            if let Operation::Alloc(block) = &operation {
-                address = Some(block.address());
-            }
-            Ok(operation)
-        })?;
-        if let Some(address) = address {
+        if let Some(address) = new.add_telling(|| operation(parent, params))? {
             (*params).u.alloc.dptr = address as *mut c_void;
         }
     }
