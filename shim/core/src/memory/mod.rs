@@ -167,8 +167,11 @@ pub fn free_in_order(address: u64, stream: &Arc<Stream>) -> Result<()> {
         let block = crate::graph::memory::at(address).filter(|block| block.claim_free_node());
         return sequence.add(stream, Operation::Free(block.ok_or(Error::INVALID_VALUE)?));
     }
+    // The usual case, which asks the registry once.
+    if pool::free(address, stream)? {
+        return Ok(());
+    }
     match lookup(address).filter(|entry| entry.base == address) {
-        Some(entry) if entry.kind == Kind::Pool => pool::free(address, stream),
         // What is enqueued later knows no more of it; the block itself stays with the graph.
         Some(entry) if entry.kind == Kind::Graph => crate::graph::memory::free(address),
         Some(entry) if pool::share::is_imported(&entry) => {

@@ -268,7 +268,7 @@ impl ContextStreams {
     ///
     /// # Errors
     /// Those of [`ContextStreams::resolve`] and of `f`.
-    pub fn with<T>(&self, handle: u64, default: DefaultStream, f: impl FnOnce(&Stream) -> Result<T>) -> Result<T> {
+    pub fn with<T>(&self, handle: u64, default: DefaultStream, f: impl FnOnce(&Arc<Stream>) -> Result<T>) -> Result<T> {
         if handle == LEGACY || handle == 0 && default == DefaultStream::Legacy {
             return f(self.shared.legacy().ok_or(Error::CONTEXT_IS_DESTROYED)?);
         }

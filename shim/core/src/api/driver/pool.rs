@@ -4,7 +4,6 @@ use core::ffi::{c_int, c_ulonglong, c_void};
 use std::os::fd::IntoRawFd as _;
 use std::sync::Arc;
 
-use super::stream::resolve;
 use crate::abi::{
     CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationHandleType, CUmemAllocationType,
     CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool,
@@ -208,25 +207,26 @@ fn allocate(
     stream: CUstream,
     default: DefaultStream,
 ) -> Result<()> {
-    let stream = resolve(stream, default)?;
-    let pool = pool.map(find).transpose()?;
-    if to.is_null() || size == 0 {
-        return Err(Error::INVALID_VALUE);
-    }
-    if let Some(sequence) = capture::intercept(&stream)? {
-        // A graph's memory is the graph's own; of the pool only the device counts.
-        let device = pool.map_or(stream.device(), |pool| pool.properties().device);
-        let owner = context::of_streams(stream.owner()).filter(|owner| owner.device.ordinal == device.ordinal);
-        let block = Allocation::new(owner.map_or_else(|| context::runtime_primary(device), Ok)?, size)?;
-        let address = block.address();
-        sequence.add(&stream, Operation::Alloc(block))?;
-        return conv::write(to, address);
-    }
-    let entry = match pool {
-        Some(pool) => pool::allocate(&pool, &stream, size as u64)?,
-        None => pool::allocate_from_current(&stream, size as u64)?,
-    };
-    conv::write(to, entry.base)
+    context::current()?.streams()?.with(stream as u64, default, |stream| {
+        let pool = pool.map(find).transpose()?;
+        if to.is_null() || size == 0 {
+            return Err(Error::INVALID_VALUE);
+        }
+        if let Some(sequence) = capture::intercept(stream)? {
+            // A graph's memory is the graph's own; of the pool only the device counts.
+            let device = pool.map_or(stream.device(), |pool| pool.properties().device);
+            let owner = context::of_streams(stream.owner()).filter(|owner| owner.device.ordinal == device.ordinal);
+            let block = Allocation::new(owner.map_or_else(|| context::runtime_primary(device), Ok)?, size)?;
+            let address = block.address();
+            sequence.add(stream, Operation::Alloc(block))?;
+            return conv::write(to, address);
+        }
+        let address = match pool {
+            Some(pool) => pool::allocate(&pool, stream, size as u64)?,
+            None => pool::allocate_from_current(stream, size as u64)?,
+        };
+        conv::write(to, address)
+    })
 }
 
 streamed! { driver
@@ -243,8 +243,10 @@ streamed! { driver
 
     /// CUDA Driver API, Stream Ordered Memory Allocator: `cuMemFreeAsync`. Frees memory of `cuMemAlloc`, too (recorded). 0 is fine.
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream), fn cuMemFreeAsync_ptsz(..) |default| {
-        let stream = resolve(stream, default)?;
-        if address == 0 { Ok(()) } else { memory::free_in_order(address, &stream) }
+        context::current()?.streams()?.with(stream as u64, default, |stream| match address {
+            0 => Ok(()),
+            address => memory::free_in_order(address, stream),
+        })
     }
 }
 

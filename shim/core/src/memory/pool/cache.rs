@@ -1,7 +1,8 @@
 //! What was freed in the order of one stream, and can be had again in it at once.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use crate::lock::{Guard, Lock};
 use crate::memory::REGISTRY;
 use crate::memory::registry::{Ids, Slot};
 use crate::stream::Stream;
@@ -28,7 +29,7 @@ pub(super) struct Taken {
 /// all else is used up. Threads with streams of their own write no common word of pool or registry while they allocate and free.
 pub(super) struct Cache {
     pub stream: Arc<Stream>,
-    bins: Mutex<Bins>,
+    bins: Lock<Bins>,
 }
 
 /// By size, the last one freed at the end. Sizes share buckets, so they are compared.
@@ -61,7 +62,7 @@ impl Cache {
     pub fn new(stream: Arc<Stream>) -> Self {
         Self {
             stream,
-            bins: Mutex::new(Bins {
+            bins: Lock::new(Bins {
                 buckets: [const { Vec::new() }; BUCKETS],
                 count: 0,
                 credit: 0,
@@ -71,23 +72,29 @@ impl Cache {
         }
     }
 
-    fn bins(&self) -> MutexGuard<'_, Bins> {
-        self.bins.lock().unwrap_or_else(|e| e.into_inner())
+    #[inline]
+    fn bins(&self) -> Guard<'_, Bins> {
+        self.bins.lock()
     }
 
     /// The last freed slot of exactly `size` bytes, and what the allocation of that size needs besides.
+    #[inline]
     pub fn take(&self, size: u64) -> Taken {
         let bins = &mut *self.bins();
         let freed = &mut bins.buckets[bucket(size)];
-        let index = freed.iter().rposition(|freed| freed.slot.size() == size);
-        let slot = index.map(|index| {
-            bins.count -= 1;
-            freed.remove(index).slot
-        });
+        let slot = match freed.pop_if(|last| last.slot.size() == size) {
+            Some(last) => Some(last),
+            // Sizes that share the bucket lie behind it.
+            None => freed
+                .iter()
+                .rposition(|freed| freed.slot.size() == size)
+                .map(|index| freed.remove(index)),
+        };
+        bins.count -= usize::from(slot.is_some());
         let counted = size.min(bins.credit);
         bins.credit -= counted;
         Taken {
-            slot,
+            slot: slot.map(|freed| freed.slot),
             id: REGISTRY.id_from(&mut bins.ids),
             uncounted: size - counted,
         }
@@ -95,6 +102,7 @@ impl Cache {
 
     /// Keeps a slot that the client frees at `time`; gives it back when the cache is retired. The pool goes on counting its bytes as
     /// used: see [`Cache::take_credit`].
+    #[inline]
     pub fn free(&self, slot: Slot, time: u64) -> Result<(), Slot> {
         let mut bins = self.bins();
         let size = slot.size();

@@ -404,13 +404,16 @@ impl Pool {
         }
     }
 
-    /// Makes a slot memory of the client's, `size` bytes of it, which are counted.
-    fn publish(&self, slot: Slot, size: u64, id: u64) -> Entry {
+    /// Makes a slot memory of the client's, `size` bytes of it, which are counted. Gives its first byte.
+    #[inline]
+    fn publish(&self, slot: Slot, size: u64, id: u64) -> u64 {
+        let base = slot.base();
         let description = Description {
             more: self.handle,
-            ..Description::device(Kind::Pool, slot.base(), size, self.context)
+            ..Description::device(Kind::Pool, base, size, self.context)
         };
-        slot.describe(&description, id)
+        slot.describe(&description, id);
+        base
     }
 
     /// Takes note that something was freed.
@@ -427,6 +430,7 @@ impl Pool {
     }
 
     /// Keeps a slot that `stream` frees now.
+    #[inline]
     fn put(&self, cache: &Cache, slot: Slot) {
         self.note_freed();
         if let Err(slot) = cache.free(slot, cache.stream.now()) {
@@ -470,41 +474,49 @@ fn rounded(size: u64) -> Result<u64> {
 }
 
 /// Runs `f` with the cache of `stream` in the pool that `same` recognises in what the thread used last, or that `find` finds.
+#[inline]
 fn with_cache<T>(
     stream: &Arc<Stream>,
-    same: impl FnOnce(&Last) -> bool,
+    same: impl Fn(&Last) -> bool,
     find: impl FnOnce() -> Result<(Arc<Pool>, Option<(i32, u64)>)>,
     f: impl FnOnce(&Pool, &Cache) -> Result<T>,
 ) -> Result<T> {
-    let last = LAST.try_with(|last| last.take()).ok().flatten();
-    let last = match last.filter(same) {
-        Some(last) if Arc::ptr_eq(&last.cache.stream, stream) => last,
-        Some(last) => Last {
-            cache: last.pool.cache(stream),
-            ..last
-        },
-        None => {
-            let (pool, current_of) = find()?;
-            let cache = pool.cache(stream);
-            Last {
-                pool,
-                cache,
-                current_of,
-            }
-        }
+    let mut f = Some(f);
+    // Looked at where it lies: what `f` may do never changes it, and never ends what it holds.
+    let known = LAST.try_with(|last| {
+        let last = last.borrow();
+        let last = last.as_ref()?;
+        let known = Arc::ptr_eq(&last.cache.stream, stream) && same(last);
+        let f = if known { f.take() } else { None };
+        f.map(|f| f(&last.pool, &last.cache))
+    });
+    if let Ok(Some(result)) = known {
+        return result;
+    }
+    let pool = LAST.try_with(|last| {
+        let last = last.borrow();
+        let last = last.as_ref().filter(|last| same(last))?;
+        Some((Arc::clone(&last.pool), last.current_of))
+    });
+    let (pool, current_of) = pool.ok().flatten().map_or_else(find, Ok)?;
+    let cache = pool.cache(stream);
+    let result = f.take().map_or(Err(Error::UNKNOWN), |f| f(&pool, &cache));
+    let new = Last {
+        pool,
+        cache,
+        current_of,
     };
-    let result = f(&last.pool, &last.cache);
     // A thread that is ending keeps nothing.
-    let _ = LAST.try_with(|place| place.replace(Some(last)));
+    let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| last.replace(new)));
     result
 }
 
-/// Allocates `size` bytes (not 0) from `pool`, for use in the order of `stream`. Stays as it is until [`free`], whatever
-/// the stream does.
+/// Allocates `size` bytes (not 0) from `pool`, for use in the order of `stream`; gives the first one's address. Stays as it is until
+/// [`free`], whatever the stream does.
 ///
 /// # Errors
 /// MEMORY_ALLOCATION when neither the pool nor the device has as much.
-pub fn allocate(pool: &Arc<Pool>, stream: &Arc<Stream>, size: u64) -> Result<Entry> {
+pub fn allocate(pool: &Arc<Pool>, stream: &Arc<Stream>, size: u64) -> Result<u64> {
     let same = |last: &Last| Arc::ptr_eq(&last.pool, pool);
     with_cache(
         stream,
@@ -515,7 +527,8 @@ pub fn allocate(pool: &Arc<Pool>, stream: &Arc<Stream>, size: u64) -> Result<Ent
 }
 
 /// As [`allocate`], from the current pool of the stream's device.
-pub fn allocate_from_current(stream: &Arc<Stream>, size: u64) -> Result<Entry> {
+#[inline]
+pub fn allocate_from_current(stream: &Arc<Stream>, size: u64) -> Result<u64> {
     let device = stream.device();
     let now = Some((device.ordinal, table::epoch()));
     with_cache(
@@ -526,7 +539,8 @@ pub fn allocate_from_current(stream: &Arc<Stream>, size: u64) -> Result<Entry> {
     )
 }
 
-fn from_cache(pool: &Pool, cache: &Cache, stream: &Arc<Stream>, size: u64) -> Result<Entry> {
+#[inline]
+fn from_cache(pool: &Pool, cache: &Cache, stream: &Arc<Stream>, size: u64) -> Result<u64> {
     let wanted = rounded(size)?;
     let taken = cache.take(wanted);
     let slot = match taken.slot {
@@ -543,18 +557,20 @@ fn from_cache(pool: &Pool, cache: &Cache, stream: &Arc<Stream>, size: u64) -> Re
     Ok(pool.publish(slot, size, taken.id))
 }
 
+#[inline]
 fn claimed(address: u64) -> Option<(Entry, Slot)> {
     let (entry, block) = REGISTRY.claim(Kind::Pool, address)?;
     let size = entry.size.next_multiple_of(GRANULE);
     Some((entry, Slot::of_claimed(block, entry.base, size)))
 }
 
-/// Frees memory of [`allocate`], of which `address` is the first byte, in the order of `stream`; it is unknown at once.
-///
-/// # Errors
-/// INVALID_VALUE for anything else.
-pub fn free(address: u64, stream: &Arc<Stream>) -> Result<()> {
-    let (entry, slot) = claimed(address).ok_or(Error::INVALID_VALUE)?;
+/// Frees memory of [`allocate`], of which `address` is the first byte, in the order of `stream`; it is unknown at once. False for
+/// anything else.
+#[inline]
+pub fn free(address: u64, stream: &Arc<Stream>) -> Result<bool> {
+    let Some((entry, slot)) = claimed(address) else {
+        return Ok(false);
+    };
     with_cache(
         stream,
         |last| last.pool.handle == entry.more,
@@ -562,7 +578,7 @@ pub fn free(address: u64, stream: &Arc<Stream>) -> Result<()> {
         |pool, cache| {
             pool.put(cache, slot);
             table::end_if_unused(pool);
-            Ok(())
+            Ok(true)
         },
     )
 }

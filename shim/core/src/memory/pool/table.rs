@@ -177,10 +177,15 @@ pub fn destroy(handle: u64) -> Result<()> {
 
 /// Gives back the memory of a destroyed pool whose last allocation was freed, as far as streams have passed that; what is
 /// left goes with the next wait.
+#[inline]
 pub(super) fn end_if_unused(pool: &Pool) {
-    if !pool.destroyed.load(Ordering::Acquire) {
-        return;
+    if pool.destroyed.load(Ordering::Acquire) {
+        end_unused(pool);
     }
+}
+
+#[cold]
+fn end_unused(pool: &Pool) {
     pool.trim(0);
     let empty = pool.used() == 0 && pool.figures.reserved.load(Ordering::Acquire) == 0;
     if empty && let Some(table) = table().as_mut() {

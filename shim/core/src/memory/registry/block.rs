@@ -264,6 +264,7 @@ impl Block {
 
     /// Writes a dead block. Only its owner calls it: the registry's writer, under its mutex, or the holder of a
     /// [`super::Slot`].
+    #[inline]
     pub(super) fn fill(&self, description: &Description, id: u64) -> Entry {
         let Description {
             kind,
@@ -307,6 +308,7 @@ impl Block {
 
     /// Ends the entry that starts at `base` and is of `kind`, if the block still describes it. Of several callers, one
     /// succeeds, and owns the block from then on.
+    #[inline]
     pub(super) fn claim(&self, kind: Kind, base: u64) -> Option<Entry> {
         let sequence = self.sequence.load(Ordering::Acquire);
         let entry = self.read().filter(|entry| entry.kind == kind && entry.base == base)?;
