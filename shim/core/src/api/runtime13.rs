@@ -10,6 +10,7 @@ use crate::abi::{
     cudaTextureDesc,
 };
 use crate::device::{self, attributes, properties};
+use crate::memory::pointer::Summary;
 use crate::{runtime, streamed};
 
 /// The version of the runtime whose symbols and structures these are.
@@ -31,6 +32,20 @@ fn grown<T: Plain, U>(to: *mut T, get: impl FnOnce(*mut U) -> c_int) -> Result<(
     let mut whole = T::zeroed();
     conv::result(get((&raw mut whole).cast()))?;
     conv::write(to, whole)
+}
+
+impl From<Summary> for cudaPointerAttributes {
+    #[inline(always)]
+    fn from(summary: Summary) -> Self {
+        let old = crate::abi::cudaPointerAttributes::from(summary);
+        Self {
+            r#type: old.r#type,
+            device: old.device,
+            devicePointer: old.devicePointer,
+            hostPointer: old.hostPointer,
+            reserved: [0; 8],
+        }
+    }
 }
 
 runtime! {
@@ -68,21 +83,16 @@ runtime! {
     }
 
     /// CUDA Runtime API 13, Unified Addressing: `cudaPointerGetAttributes`, whose structure has room to grow.
-    fn cudaPointerGetAttributes(attributes: *mut cudaPointerAttributes, address: *const c_void) {
+    fn cudaPointerGetAttributes(attributes: *mut cudaPointerAttributes, address: *const c_void)
+    quick {
+        conv::write(attributes, Summary::quick(address.addr() as u64)?.into()).ok().map(|()| 0)
+    }
+    {
         device::init()?;
         if attributes.is_null() {
             return Err(Error::INVALID_VALUE);
         }
-        let mut old = crate::abi::cudaPointerAttributes::zeroed();
-        // SAFETY: a structure of ours.
-        conv::result(unsafe { runtime::cudaPointerGetAttributes(&raw mut old, address) })?;
-        conv::write(attributes, cudaPointerAttributes {
-            r#type: old.r#type,
-            device: old.device,
-            devicePointer: old.devicePointer,
-            hostPointer: old.hostPointer,
-            reserved: [0; 8],
-        })
+        conv::write(attributes, Summary::at(address.addr() as u64).into())
     }
 
     /// CUDA Runtime API 13, Driver Entry Point Access: `cudaGetDriverEntryPoint`, at this runtime's version.

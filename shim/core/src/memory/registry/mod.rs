@@ -48,7 +48,8 @@ struct Writer {
 #[cfg(not(loom))]
 pub static REGISTRY: Registry = Registry::new();
 
-/// What lies at `address`, if CUDA knows it. Lock-free; one load for an address in a gigabyte that holds no block.
+/// What lies at `address`, if CUDA knows it. Lock-free; for memory that lies near no block two loads, the second of which is always of the same few lines of the cache where its
+/// gigabyte holds none.
 #[cfg(not(loom))]
 #[inline]
 pub fn lookup(address: u64) -> Option<Entry> {
@@ -166,6 +167,7 @@ impl Registry {
 
     /// Ends the description of `kind` that starts at `base`, and gives its owner the range back. Of several callers, one
     /// gets it. Lock-free.
+    #[inline]
     pub fn claim(&self, kind: Kind, base: u64) -> Option<(Entry, &'static Block)> {
         let block = self.table.block(base)?;
         block.claim(kind, base).map(|entry| (entry, block))
@@ -177,6 +179,7 @@ impl Registry {
     }
 
     /// An id out of `ids`, which get more of them when they are used up.
+    #[inline]
     pub fn id_from(&self, ids: &mut Ids) -> u64 {
         if ids.next == ids.end {
             ids.next = self.last_id.fetch_add(Ids::AT_ONCE, Ordering::Relaxed) + 1;
@@ -245,6 +248,7 @@ impl Slot {
     }
 
     /// Makes the range answer as `description`, which lies in it and starts where it does. `id` is one that the registry gave.
+    #[inline]
     pub fn describe(self, description: &Description, id: u64) -> Entry {
         debug_assert!(description.base == self.base && description.size <= self.size);
         self.block.fill(description, id)

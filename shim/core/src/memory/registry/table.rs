@@ -5,13 +5,13 @@
 //! ```text
 //! address   46..30: roots (1 GiB each)   29..21: 512 mids (2 MiB)   20..12: 512 leaves (4 KiB)   11..0
 //!
-//! entry     0            nothing here                  -> miss, at the first level for nearly all host memory
+//! entry     0            nothing here                  -> miss, at the first or the second level for nearly all host memory
 //!           pointer | 1  the next level, or at the last level the shared page
 //!           else         a block that covers the span (all but its ends), in one word with what is asked most:
 //!
-//!           63..59    58..47      46..6     5..4   3..2     1         0
-//!           device    last byte   pointer   0      memory   whole     0
-//!                     in page                      type     run
+//!           63..52      51..47   46..6     5   4   3..2     1         0
+//!           last byte   device   pointer   0   1   memory   whole     0
+//!           in page                                type     run
 //! ```
 //!
 //! *Memory type* is `cudaMemoryType`'s number where this word is the whole answer ([`Glance`]): the memory has one address, everybody's
@@ -29,6 +29,7 @@
 //! Levels and shared pages are never freed: readers walk them without a lock. They are bounded by the address ranges that were
 //! ever used, 4 KiB for each 2 MiB.
 
+use core::hint::cold_path;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
@@ -54,16 +55,18 @@ const RUN_BITS: u32 = PAGE_BITS + RUN.trailing_zeros();
 const NEXT: usize = 1;
 /// Bit 1: the block covers the run that the entry begins.
 const WHOLE_RUN: usize = 2;
+/// Bit 4: a block covers the span.
+const COVERS: usize = 16;
 /// Where the memory type begins.
 const MEMORY: u32 = 2;
 /// Blocks are aligned to a line of the cache, and lie in the address space of user programs, whatever the size of the table.
-const POINTER: usize = (1 << LAST_BYTE) - 64;
-/// Where the last byte begins.
-const LAST_BYTE: u32 = 47;
+const POINTER: usize = (1 << DEVICE) - 64;
 /// Where the device begins.
-const DEVICE: u32 = LAST_BYTE + PAGE_BITS;
+const DEVICE: u32 = 47;
+/// Where the last byte begins: at the top, so that an address moved there compares with the whole word.
+const LAST_BYTE: u32 = usize::BITS - PAGE_BITS;
 /// Devices from this number on have no room in an entry.
-const DEVICES: i32 = 1 << (usize::BITS - DEVICE);
+const DEVICES: i32 = 1 << (LAST_BYTE - DEVICE);
 
 /// What one entry alone says about an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,6 +152,8 @@ struct SharedPage {
 /// The roots, 1 MiB of zeroes of which only what is used becomes memory.
 pub(super) struct Table {
     roots: [Slot; ROOTS],
+    /// Where look-ups go from a root that is 0. Stays empty.
+    empty: Level,
 }
 
 enum Content<'a, T> {
@@ -188,7 +193,7 @@ impl Slot {
     /// Points at a block; `more` is what else the entry says.
     fn cover(&self, block: &'static Block, more: usize) {
         let pointer = core::ptr::from_ref(block).expose_provenance();
-        self.0.store(pointer | more, Ordering::Release);
+        self.0.store(pointer | COVERS | more, Ordering::Release);
     }
 
     fn is_empty(&self) -> bool {
@@ -338,6 +343,7 @@ impl Table {
         pub(super) fn new() -> Self {
             Self {
                 roots: array![Slot::new(); ROOTS],
+                empty: Level(array![Slot::new(); FAN_OUT]),
             }
         }
     }
@@ -345,17 +351,24 @@ impl Table {
     /// The last entry on the way to `address`: 0, the block's, or that of the shared page.
     #[inline(always)]
     fn word(&self, address: u64) -> usize {
-        // The usual address is host memory, and ends here.
         let Some(slot) = self.roots.get(root(address)) else {
+            cold_path();
             return 0;
         };
         let word = slot.word();
-        if word & NEXT == 0 {
+        if word & COVERS != 0 {
+            cold_path();
             return word;
         }
-        // SAFETY: a root leads to a level, which is leaked.
-        let mids: &Level = unsafe { next_of(word) };
+        // A choice of two addresses, not a branch: host memory lies in the gigabytes of blocks as well as in others, and the processor
+        // would guess wrong each second time.
+        let mids: &Level = match word {
+            0 => &self.empty,
+            // SAFETY: a root leads to a level, which is leaked.
+            word => unsafe { next_of(word) },
+        };
         let word = mids.0[mid(address)].word();
+        // The usual address is host memory, and ends here.
         if word & NEXT == 0 {
             return word;
         }
@@ -366,6 +379,8 @@ impl Table {
         if word != 0 {
             return word;
         }
+        // The way to a small block is straight.
+        cold_path();
         let run = leaves.0[at & !(RUN - 1)].word();
         if run & WHOLE_RUN != 0 { run } else { 0 }
     }
@@ -376,15 +391,20 @@ impl Table {
         let word = self.word(address);
         let memory = (word >> MEMORY) as u32 & 3;
         if memory == 0 {
-            return if word == 0 { Glance::Unknown } else { Glance::More };
+            if word == 0 {
+                return Glance::Unknown;
+            }
+            cold_path();
+            return Glance::More;
         }
-        const IN_PAGE: u64 = (1 << PAGE_BITS) - 1;
-        if address & IN_PAGE > word as u64 >> LAST_BYTE & IN_PAGE {
+        // What lies below the last byte in the word makes it no smaller than the last byte alone.
+        if address << LAST_BYTE > word as u64 {
+            cold_path();
             return Glance::Unknown;
         }
         Glance::Plain {
             memory,
-            device: (word >> DEVICE) as i32,
+            device: (word >> DEVICE) as i32 & (DEVICES - 1),
         }
     }
 
@@ -404,6 +424,7 @@ impl Table {
     }
 
     /// The block that starts at `base` or covers that byte's span, whatever it describes now.
+    #[inline]
     pub(super) fn block(&self, base: u64) -> Option<&'static Block> {
         let word = self.word(base);
         if word == 0 {
