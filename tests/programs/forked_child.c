@@ -106,6 +106,50 @@ static void memory_after_fork(void) {
     free(registered);
 }
 
+/* A pinned block that comes after a freed one of its size is new to everybody: to the GPU, and to a child that still sees the other. */
+static void blocks_come_and_go(void) {
+    enum { ROUNDS = 8, SIZES = 2 };
+    static const size_t sizes[SIZES] = {4096, 1 << 20};
+    void *device;
+    EXPECT(0, cudaMalloc(&device, sizes[SIZES - 1]));
+    for (int s = 0; s < SIZES; s++) {
+        int hold[2], status = 0;
+        pid_t child = 0;
+        if (pipe(hold)) exit(1);
+        for (char round = 1; round <= ROUNDS; round++) {
+            char *pinned;
+            EXPECT(0, cudaHostAlloc((void **)&pinned, sizes[s], 0));
+            for (size_t i = 0; i < sizes[s]; i++) EXPECT(0, pinned[i]);
+            memset(pinned, round, sizes[s]);
+            EXPECT(0, cudaMemcpy(device, pinned, sizes[s], 1));
+            memset(pinned, 0, sizes[s]);
+            EXPECT(0, cudaMemcpy(pinned, device, sizes[s], 2));
+            for (size_t i = 0; i < sizes[s]; i++) EXPECT(round, pinned[i]);
+            if (round == ROUNDS / 2 && (child = fork()) == 0) {
+                alarm(20);
+                close(hold[1]);
+                if (read(hold[0], &status, 1) != 0) _exit(2);
+                for (size_t i = 0; i < sizes[s]; i++) {
+                    if (pinned[i] != round) _exit(3);
+                    pinned[i] = 99;
+                }
+                _exit(0);
+            }
+            EXPECT(0, cudaFreeHost(pinned));
+        }
+        /* The child looks when its block's successors have come, and stores while one is there. */
+        char *last;
+        EXPECT(0, cudaHostAlloc((void **)&last, sizes[s], 0));
+        close(hold[0]);
+        close(hold[1]);
+        waitpid(child, &status, 0);
+        EXPECT(0, status);
+        for (size_t i = 0; i < sizes[s]; i++) EXPECT(0, last[i]);
+        EXPECT(0, cudaFreeHost(last));
+    }
+    EXPECT(0, cudaFree(device));
+}
+
 static void executes(void *program) {
     execl(program, program, "again", (char *)NULL);
     _exit(1);
@@ -126,6 +170,7 @@ int main(int argc, char **argv) {
     in_child(initialised, memory);
     in_child(executes, "/proc/self/exe");
     memory_after_fork();
+    blocks_come_and_go();
     EXPECT(0, cudaFree(memory));
     EXPECT(0, cudaDeviceSynchronize());
     puts("children fail cleanly, exec and the parent work");

@@ -7,7 +7,7 @@
 //! [`Error::INITIALIZATION_ERROR`]: crate::abi::Error::INITIALIZATION_ERROR
 
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::attention;
 
@@ -15,12 +15,25 @@ use crate::attention;
 pub fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handler is a function of this library, which is never unloaded (`-z nodelete`).
-        let code = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        // SAFETY: the handlers are functions of this library, which is never unloaded (`-z nodelete`).
+        let code = unsafe { libc::pthread_atfork(Some(before), None, Some(in_child)) };
         if code != 0 {
             log::warn!("no fork handler could be registered (error {code}): CUDA calls in forked children may hang");
         }
     });
+}
+
+/// Forks that have begun since the driver was initialised.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// Runs before the process is copied.
+extern "C" fn before() {
+    COUNT.fetch_add(1, Relaxed);
+}
+
+/// How often the process has forked: where this is as it was, no child has come that holds what was made in between.
+pub fn count() -> u64 {
+    COUNT.load(Relaxed)
 }
 
 /// Runs in the child before `fork` returns: one atomic store, nothing that could need a lock.

@@ -42,6 +42,7 @@ pub(super) fn block(context: &'static Context, kind: Kind, size: usize, flags: u
         Error::MEMORY_ALLOCATION
     })?;
     let undo = |error| {
+        drop(forked_pages::detach(address, size));
         // SAFETY: nobody has seen the block.
         let _ = unsafe { hsa::memory::free(address) };
         error

@@ -207,7 +207,15 @@ fn release(entry: &Entry) {
             // SAFETY: the caller took the entry out of the registry, so nobody else frees it; streams are idle.
             unsafe { hsa::memory::free(address) }
         }
-        Kind::Host | Kind::Managed => {
+        Kind::Host => {
+            let spare = forked_pages::detach(address, entry.size as usize);
+            // SAFETY: as above.
+            let freed = unsafe { hsa::memory::free(address) };
+            // Only now that no GPU sees the pages.
+            forked_pages::keep(spare);
+            freed
+        }
+        Kind::Managed => {
             managed::forget(entry);
             // SAFETY: as above.
             unsafe { hsa::memory::free(address) }
