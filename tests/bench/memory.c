@@ -1,6 +1,7 @@
 /* Memory: pointer queries, allocation, host memory, handles. Built once per runtime; argument: the largest number of live blocks. */
 #include "measure.h"
 #include "api.h"
+#include "walk.h"
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -23,7 +24,7 @@ static const size_t HOST_BYTES = (size_t)1 << 30;
 /* Independent queries overlap in the processor, as far as one call's instructions leave room for the next: a bare walk's loop has more in
  * flight than calls across a library. In a chain each address depends on the answer before, as what a program does with a message
  * depends on what its buffer is. */
-enum pattern { HOST_MISS, WORKING_SET, ALL, ALL_CHAINED, WALK, WALK_CHAINED };
+enum pattern { HOST_MISS, WORKING_SET, ALL, ALL_CHAINED, WALK, WALK_CHAINED, CALLED_WALK, CALLED_WALK_CHAINED };
 
 static struct query {
     enum pattern pattern;
@@ -33,9 +34,7 @@ static struct query {
 static pthread_barrier_t all_ready;
 static volatile bool churning;
 
-/* A bare table walk over the same blocks: three levels by address, 4 KiB a slot, then the block itself, which says whether it holds
- * the address, what it is and where. 32 bytes, so that two share a line of the cache. */
-struct walk_block { uintptr_t base; uint64_t size; int32_t kind, device; uint64_t id; };
+/* The table of a bare walk over the same blocks. */
 static void ***walk_root;
 static struct walk_block *walk_blocks;
 
@@ -50,30 +49,23 @@ static void walk_insert(size_t n)
     leaf[a >> 12 & 0xfff] = &walk_blocks[n];
 }
 
-static inline const struct walk_block *walk_find(uintptr_t a)
-{
-    void **mid = a >> 48 ? NULL : (void **)walk_root[a >> 36];
-    void **leaf = mid ? mid[a >> 24 & 0xfff] : NULL;
-    const struct walk_block *found = leaf ? leaf[a >> 12 & 0xfff] : NULL;
-    return found && a - found->base < found->size ? found : NULL;
-}
-
 /* One pass over the addresses; the device is 0 everywhere, but the processor does not know. */
 static int pass(const struct query *q, char **address, uint64_t *sum)
 {
     pointer_attributes attributes;
+    struct walk_answer answer;
     int failed = 0;
     switch (q->pattern) {
     case WALK:
         for (int i = 0; i < QUERIES; i++) {
-            const struct walk_block *found = walk_find((uintptr_t)address[i]);
+            const struct walk_block *found = walk_find(walk_root, (uintptr_t)address[i]);
             if (!found) failed = 1;
             else *sum += (uint64_t)(found->kind + found->device);
         }
         break;
     case WALK_CHAINED:
         for (int i = 0, device = 0; i < QUERIES; i++) {
-            const struct walk_block *found = walk_find((uintptr_t)address[i + device]);
+            const struct walk_block *found = walk_find(walk_root, (uintptr_t)address[i + device]);
             if (!found) {
                 failed = 1;
                 continue;
@@ -81,6 +73,21 @@ static int pass(const struct query *q, char **address, uint64_t *sum)
             *sum += (uint64_t)found->kind;
             device = found->device;
         }
+        break;
+    case CALLED_WALK:
+        for (int i = 0; i < QUERIES; i++) {
+            int error = walk_ask(&answer, address[i]);
+            if (error) failed = error;
+        }
+        if (answer.kind != 2) failed = 1;
+        break;
+    case CALLED_WALK_CHAINED:
+        answer.device = 0;
+        for (int i = 0; i < QUERIES; i++) {
+            int error = walk_ask(&answer, address[i + answer.device]);
+            if (error) failed = error;
+        }
+        if (answer.kind != 2) failed = 1;
         break;
     case ALL_CHAINED:
         attributes.device = 0;
@@ -211,13 +218,20 @@ static void pointers(size_t most)
         walk_root = calloc(1 << 12, sizeof *walk_root);
         walk_blocks = malloc(n * sizeof *walk_blocks);
         for (size_t i = 0; i < n; i++) walk_insert(i);
+        walk_over(walk_root);
         double all = ask_with(ALL, 1, "pointer query, any device pointer", "");
-        double walk = ask_with(WALK, 1, "bare table walk, any device pointer", "");
+        double called = ask_with(CALLED_WALK, 1, "exported bare walk, any device pointer", "");
+        double walk = ask_with(WALK, 1, "inlined bare walk, any device pointer", "");
         double chained = ask_with(ALL_CHAINED, 1, "chained pointer queries, any device pointer", "");
-        double walk_chained = ask_with(WALK_CHAINED, 1, "chained bare table walks, any device pointer", "");
-        snprintf(name, sizeof name, "pointer query over bare walk, any device pointer, %zu live", live);
+        double called_chained = ask_with(CALLED_WALK_CHAINED, 1, "chained exported bare walks, any device pointer", "");
+        double walk_chained = ask_with(WALK_CHAINED, 1, "chained inlined bare walks, any device pointer", "");
+        snprintf(name, sizeof name, "pointer query over exported bare walk, %zu live", live);
+        ratio(name, all, called);
+        snprintf(name, sizeof name, "pointer query over inlined bare walk, %zu live", live);
         ratio(name, all, walk);
-        snprintf(name, sizeof name, "chained query over chained bare walk, any device pointer, %zu live", live);
+        snprintf(name, sizeof name, "chained query over chained exported bare walk, %zu live", live);
+        ratio(name, chained, called_chained);
+        snprintf(name, sizeof name, "chained query over chained inlined bare walk, %zu live", live);
         ratio(name, chained, walk_chained);
     }
     spread(host, host_ns, count);

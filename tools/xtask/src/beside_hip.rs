@@ -117,6 +117,9 @@ fn build(name: &str, kernels: bool, for_hip: bool) -> Result<PathBuf> {
             compiler,
         )?);
     }
+    if name == "memory" {
+        objects.push(walk(&folder)?);
+    }
     let source = folder.join(name).with_extension("c");
     let mut gcc = Command::new("gcc");
     gcc.args(["-O2", "-Wall", "-Werror"]).arg(&source).args(objects);
@@ -133,6 +136,17 @@ fn build(name: &str, kernels: bool, for_hip: bool) -> Result<PathBuf> {
     }
     gcc.args(["-lpthread", "-lstdc++"]);
     programs::compile(&format!("bench-{name}-{side}"), &source, gcc)
+}
+
+/// Builds the library of a bare table walk, which `memory` measures queries against.
+fn walk(folder: &Path) -> Result<PathBuf> {
+    let source = folder.join("walk.c");
+    // Programs find it by this name, wherever they are started.
+    let name = "libbench-walk.so";
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-Wall", "-Werror", "-shared", "-fPIC"]).arg(&source);
+    gcc.arg(format!("-Wl,-soname,{}", bench::programs().join(name).display()));
+    programs::compile(name, &source, gcc)
 }
 
 /// Runs one side; each of its lines shows at once, after `stage`, where somebody looks.
