@@ -184,7 +184,8 @@ static void change(Memory& m, int size, int turns) {
 
 // A kernel, a copy of what it wrote, and a kernel that changes both sides: by every unit that the runtime's own kernels move, and none.
 CASE(copies_between_kernels) {
-  static const struct { size_t to, from, count; } all[] = {{0, 0, 8}, {32, 16, 1600}, {4, 12, 1204}, {3, 5, 77}, {1, 0, 20001}, {16, 0, 40000}};
+  static const struct { size_t to, from, count; } all[] = {{0, 0, 8}, {32, 16, 1600}, {4, 12, 1204}, {3, 5, 77}, {1, 0, 20001}, {16, 0, 40000}, {0, 32, 65536},
+                                                           {0, 16, 65552}, {4, 12, 20020}, {3, 5, 9001}};
   for (int to = 0; to < KINDS; to++)
     for (int from = 0; from < KINDS; from++)
       for (auto& c : all) {
@@ -203,7 +204,7 @@ CASE(copies_between_kernels) {
 }
 
 CASE(fills_between_kernels) {
-  static const struct { size_t at, count; unsigned element; } all[] = {{0, 8, 4}, {16, 1600, 1}, {4, 300, 4}, {8, 30, 2}, {2, 50, 2}, {3, 77, 1}, {0, 40000, 2}};
+  static const struct { size_t at, count; unsigned element; } all[] = {{0, 8, 4}, {16, 1600, 1}, {4, 300, 4}, {8, 30, 2}, {2, 50, 2}, {3, 77, 1}, {0, 40000, 2}, {4, 5003, 4}, {3, 9001, 1}};
   for (auto& f : all) {
     int size = (int)(f.at + f.count * f.element + 32);
     Memory m(DEVICE, size, 3);
@@ -218,6 +219,26 @@ CASE(fills_between_kernels) {
     change(m, size, 1);
     OK(cudaStreamSynchronize(stream()));
     m.check("a fill between kernels");
+  }
+}
+
+// So long that work-items go more than one round.
+CASE(long_copies_and_fills_behind_a_kernel) {
+  const size_t count = (4 << 20) + 36, size = count + 64;
+  for (size_t at : {4, 16}) {
+    Memory dst(DEVICE, size, 1), src(DEVICE, size, 2), filled(DEVICE, size, 3);
+    OK(cudaDeviceSynchronize());
+    change(src, 64, 2000);
+    OK(cudaMemcpyAsync(dst.data + at, src.data + 16, count, cudaMemcpyDeviceToDevice, stream()));
+    memcpy(&dst.want[at], &src.want[16], count);
+    change(src, 64, 1);
+    OK(cudaMemsetAsync(filled.data + at, 0x5c, count, stream()));
+    memset(&filled.want[at], 0x5c, count);
+    change(filled, 64, 1);
+    OK(cudaStreamSynchronize(stream()));
+    dst.check("a long copy");
+    src.check("the source of a long copy");
+    filled.check("a long fill");
   }
 }
 

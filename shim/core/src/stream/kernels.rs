@@ -25,16 +25,19 @@ use crate::memory::{self, Kind};
 const GROUP: u16 = 256;
 /// Most work-items for each compute unit; they go round.
 const ITEMS_PER_UNIT: u64 = 4 * GROUP as u64;
+/// Units that a work-item has on their way at once.
+const ROUND: u64 = 4;
 /// Bytes of units, from the largest, and the last letters of kernels' names.
 const UNITS: [(u64, &str); 3] = [(16, "16"), (4, "4"), (1, "1")];
 /// Most bytes to be moved one by one; ROCr knows better ways for more.
 const SINGLE_BYTES: u64 = 1 << 14;
 /// Most units: the number of the next one must fit 32 bits.
 const MOST_UNITS: u64 = 1 << 31;
-/// Most bytes to be moved over the bus: an engine moves more of them faster, and then it matters less when it is told.
-const LITTLE: u64 = 1 << 14;
+/// Most bytes to be moved over the bus: a few microseconds' worth, which is less than it takes to tell an engine. Of more, the time on the bus
+/// is most, and an engine leaves the compute units to others.
+const LITTLE: u64 = 1 << 16;
 /// Bytes of arguments.
-const ARGUMENTS: usize = 24;
+const ARGUMENTS: usize = 32;
 
 /// The kernels, loaded on a device.
 pub struct Kernels {
@@ -98,11 +101,22 @@ fn is_own(device: &Device, address: u64) -> bool {
     })
 }
 
+/// Work-items for so many units, and how many rounds they all go.
+fn share_out(units: u64, most: u64) -> (u64, u64) {
+    let group = u64::from(GROUP);
+    match (units / ROUND / group).min(most / group) * group {
+        // Too few for rounds.
+        0 => (units.min(group), 0),
+        items => (items, units / (ROUND * items)),
+    }
+}
+
 /// A packet, and its arguments.
 fn packet(device: &'static Device, kernel: u64, dst: u64, src: u64, units: u64) -> Result<(Packet, Chunk)> {
-    let items = units.min(u64::from(device.agent.compute_units.max(1)) * ITEMS_PER_UNIT);
+    let most = u64::from(device.agent.compute_units.max(1)) * ITEMS_PER_UNIT;
+    let (items, rounds) = share_out(units, most);
     let mut chunk = Chunk::new(device, ARGUMENTS)?;
-    let words = [dst, src, items << 32 | units];
+    let words = [dst, src, items << 32 | units, rounds];
     for (room, word) in chunk.bytes().chunks_exact_mut(8).zip(words) {
         room.copy_from_slice(&word.to_le_bytes());
     }
@@ -211,6 +225,27 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn rounds_move_no_more_than_there_is_and_leave_little() {
+        for units in (1..5000).chain([1 << 16, (1 << 20) + 1, (1 << 31) - 1]) {
+            for most in [256, 4096, 104 * 1024] {
+                let (items, rounds) = share_out(units, most);
+                assert!((1..=most.min(units)).contains(&items), "{units}: {items} of {most}");
+                assert!(
+                    rounds == 0 || items.is_multiple_of(u64::from(GROUP)),
+                    "waves of rounds are full"
+                );
+                let rest = units
+                    .checked_sub(rounds * items * ROUND)
+                    .expect("not more than there is");
+                assert!(
+                    rest < ROUND * items.max(u64::from(GROUP)),
+                    "{units}: {rest} left by {items}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn units_are_as_large_as_addresses_and_size_allow() {
