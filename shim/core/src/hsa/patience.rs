@@ -4,11 +4,21 @@
 //! done. After that the pauses are a small share of the time waited: what they add to a wait is a small share of the wait,
 //! and a long wait costs little. A thread that sleeps also leaves its processor to whoever it waits for, which matters where
 //! ranks share processors.
+//!
+//! Waking an idle processor takes longer than the sleep, tens of microseconds where it is virtual. So who waits for a device looks on for
+//! longer as long as that pays: a longer look that has not seen the end keeps all threads from longer looks for a while. Where
+//! the processor is needed for what is waited for, that is half a hundredth of a thread's time at most.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a wait looks without a pause: a few short kernels and a copy. A sleep of 5 us takes four times that where timers are slow.
 const LOOKING: Duration = Duration::from_micros(50);
+/// How long it looks while that pays: some hundred short kernels, or a megabyte over the bus.
+const LOOKING_ON: Duration = Duration::from_micros(500);
+/// For how long nobody looks on after it has not paid.
+const CHASTENED: Duration = Duration::from_millis(100);
 /// Least and most time between two looks.
 const SHORTEST: Duration = Duration::from_micros(5);
 const LONGEST: Duration = Duration::from_micros(500);
@@ -30,10 +40,21 @@ pub fn sharpen_timer() -> libc::c_ulong {
     }
 }
 
+/// The process's time, in nanoseconds, from which on waits may look on.
+static LOOK_ON_FROM: AtomicU64 = AtomicU64::new(0);
+
+/// Nanoseconds of the process's own clock.
+fn clock(now: Instant) -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    now.duration_since(*START.get_or_init(|| now)).as_nanos() as u64
+}
+
 /// One wait.
 #[derive(Debug)]
 pub struct Patience {
     since: Instant,
+    /// How long it looks without a pause.
+    looking: Duration,
     /// The timer slack that the application gave its thread, once we have changed it.
     slack: Option<libc::c_ulong>,
 }
@@ -44,16 +65,32 @@ impl Patience {
     pub fn new() -> Self {
         Self {
             since: Instant::now(),
+            looking: LOOKING,
             slack: None,
         }
     }
 
+    /// A wait for what a device does, which begins now.
+    pub fn for_device() -> Self {
+        let mut patience = Self::new();
+        if clock(patience.since) >= LOOK_ON_FROM.load(Ordering::Relaxed) {
+            patience.looking = LOOKING_ON;
+        }
+        patience
+    }
+
     /// Lets some time pass before the next look.
     pub fn pause(&mut self) {
-        let waited = self.since.elapsed();
-        if waited < LOOKING {
+        let now = Instant::now();
+        let waited = now.duration_since(self.since);
+        if waited < self.looking {
             std::hint::spin_loop();
             return;
+        }
+        if self.looking == LOOKING_ON {
+            self.looking = LOOKING;
+            let from = clock(now) + CHASTENED.as_nanos() as u64;
+            LOOK_ON_FROM.store(from, Ordering::Relaxed);
         }
         self.slack.get_or_insert_with(sharpen_timer);
         std::thread::sleep(pause(waited));
@@ -78,6 +115,19 @@ mod tests {
         assert_eq!(pause(Duration::ZERO), SHORTEST);
         assert_eq!(pause(Duration::from_micros(800)), Duration::from_micros(25));
         assert_eq!(pause(Duration::from_secs(1)), LONGEST);
+    }
+
+    #[test]
+    fn nobody_looks_on_after_it_has_not_paid() {
+        let mut first = Patience::for_device();
+        assert_eq!(first.looking, LOOKING_ON);
+        while first.slack.is_none() {
+            first.pause();
+        }
+        assert!(first.since.elapsed() >= LOOKING_ON);
+        assert_eq!(Patience::for_device().looking, LOOKING);
+        std::thread::sleep(CHASTENED);
+        assert_eq!(Patience::for_device().looking, LOOKING_ON);
     }
 
     #[test]

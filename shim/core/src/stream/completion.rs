@@ -217,7 +217,7 @@ impl Completion {
 fn wait_until(done: impl Fn() -> bool) -> Result<()> {
     let mut patience = None;
     while !done() && fault::current().is_none() {
-        patience.get_or_insert_with(Patience::new).pause();
+        patience.get_or_insert_with(Patience::for_device).pause();
     }
     fault::check()
 }
@@ -361,11 +361,11 @@ impl Frontier {
         self.first.iter().chain(&self.rest)
     }
 
-    /// The signals, for a copy's dependencies. Packets have none: a copy comes when they have ended.
+    /// The signals of what has not ended, for a copy's dependencies. Packets have none: a copy comes when they have ended.
     pub fn signals(&self) -> Vec<SignalRef> {
         let signal = |completion: &Completion| match completion {
-            Completion::Packet(_) => None,
-            Completion::Countdown(countdown) => Some(countdown.signal()),
+            Completion::Countdown(countdown) if !countdown.is_done() => Some(countdown.signal()),
+            _ => None,
         };
         self.iter().filter_map(signal).collect()
     }

@@ -13,11 +13,16 @@
 //! Copies behind kernels and host functions are parked as well, until those have ended: a copy engine serves all streams, and what waits
 //! in it for a kernel that spins would keep from it what ends the spinning.
 //!
+//! Most often who enqueues such a copy waits for the stream next, and then submits what is parked itself ([`Stream::synchronize`]). So the proxy
+//! takes a moment before it looks at a stream that has just parked something, and leaves it to who waits; it sleeps on an [`Alarm`],
+//! which costs the enqueuing thread less than waking another.
+//!
 //! The proxy reads host memory, and device memory where the card's BAR lets it. Elsewhere a copy engine brings the pages in
 //! question, all of a device at once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Condvar, Mutex};
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::completion::Countdown;
@@ -38,31 +43,143 @@ const LONG: Duration = Duration::from_secs(10);
 /// How often to look whether something is waited for that will never come.
 const LOST: Duration = Duration::from_secs(1);
 
+/// How long the proxy leaves a stream to whoever may come to wait for it.
+const MOMENT: Duration = Duration::from_micros(10);
+
+/// Where there is no alarm, how often to look whether a stream has arrived.
+const ROUNDS: Duration = Duration::from_micros(500);
+
+/// How long the proxy sleeps at most when it has nothing to do: by then it has seen that an alarm does not work.
+const SLEEP: Duration = Duration::from_secs(1);
+
 struct Arrivals {
     streams: Vec<Arc<Stream>>,
     started: bool,
+    /// The proxy will look soon.
+    is_set: bool,
+    /// `None` before the proxy has started, and where the alarm does not work.
+    alarm: Option<Alarm>,
 }
 
 static ARRIVALS: Mutex<Arrivals> = Mutex::new(Arrivals {
     streams: Vec::new(),
     started: false,
+    is_set: false,
+    alarm: None,
 });
-static ARRIVED: Condvar = Condvar::new();
+
+fn arrivals() -> MutexGuard<'static, Arrivals> {
+    ARRIVALS.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// What wakes the proxy in a moment: a timer, which to set takes a thread less than to wake another, and wakes nobody if it is put off in
+/// time. Its descriptor is never closed: the proxy may sleep on it, and if the application has closed it, it is somebody else's by now.
+#[derive(Clone, Copy)]
+struct Alarm(RawFd);
+
+impl Alarm {
+    fn new() -> std::io::Result<Self> {
+        // SAFETY: the call has no preconditions.
+        let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(Self(fd))
+    }
+
+    /// Rings once after `time`; never for a time of zero. False if it cannot: the application has closed what is not its own.
+    fn set(&self, time: Duration) -> bool {
+        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let once = libc::itimerspec {
+            it_interval: zero,
+            it_value: libc::timespec {
+                tv_sec: time.as_secs() as libc::time_t,
+                tv_nsec: time.subsec_nanos().into(),
+            },
+        };
+        // SAFETY: the structure lives through the call.
+        unsafe { libc::timerfd_settime(self.0, 0, &once, core::ptr::null_mut()) == 0 }
+    }
+}
+
+/// Sleeps until the alarm rings, if there is one, but no longer than `time`. False if it is none any more.
+fn sleep(alarm: Option<Alarm>, time: Duration) -> bool {
+    let Some(Alarm(fd)) = alarm else {
+        std::thread::sleep(time);
+        return true;
+    };
+    let mut poll = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let time = libc::timespec {
+        tv_sec: time.as_secs() as libc::time_t,
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    // SAFETY: one structure, and a time, which live through the call.
+    let ready = unsafe { libc::ppoll(&mut poll, 1, &time, core::ptr::null()) };
+    if ready > 0 {
+        let mut rings = 0u64;
+        // SAFETY: eight bytes of room. It does not wait.
+        let read = unsafe { libc::read(fd, (&raw mut rings).cast(), size_of_val(&rings)) };
+        // Put off since it rang: there is nothing to read.
+        let is_put_off = read < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);
+        return read > 0 || is_put_off;
+    }
+    true
+}
 
 /// Takes care of a stream that has just parked its first operation.
 pub(super) fn watch(stream: Arc<Stream>) {
-    let mut arrivals = ARRIVALS.lock().unwrap_or_else(|e| e.into_inner());
-    arrivals.streams.push(stream);
+    look_after(stream, MOMENT);
+}
+
+fn look_after(stream: Arc<Stream>, moment: Duration) {
+    let mut arrivals = arrivals();
+    if !arrivals.streams.iter().any(|known| Arc::ptr_eq(known, &stream)) {
+        arrivals.streams.push(stream);
+    }
     if !arrivals.started {
         arrivals.started = true;
+        arrivals.alarm = Alarm::new()
+            .inspect_err(|error| log::info!("stream waits are looked at every {ROUNDS:?}, without a timer: {error}"))
+            .ok();
         let spawned = std::thread::Builder::new().name("regauge-wait".into()).spawn(run);
         if let Err(error) = spawned {
             log::error!("cannot start the thread for stream waits: {error}");
             arrivals.started = false;
         }
     }
-    drop(arrivals);
-    ARRIVED.notify_one();
+    if !arrivals.is_set {
+        arrivals.is_set = arrivals.alarm.is_some_and(|alarm| alarm.set(moment));
+        if !arrivals.is_set && arrivals.alarm.take().is_some() {
+            log::warn!("the timer for stream waits does not work: has the application closed descriptors of others?");
+        }
+    }
+}
+
+/// The stream is its caller's to look at, who waits for it: true if the proxy had not looked at it yet. Then [`give_back`] follows.
+pub(super) fn take_over(stream: &Stream) -> bool {
+    let mut arrivals = arrivals();
+    let Some(place) = arrivals
+        .streams
+        .iter()
+        .position(|known| core::ptr::eq(&**known, stream))
+    else {
+        return false;
+    };
+    arrivals.streams.swap_remove(place);
+    if arrivals.streams.is_empty() && arrivals.is_set {
+        arrivals.is_set = !arrivals.alarm.is_some_and(|alarm| alarm.set(Duration::ZERO));
+    }
+    true
+}
+
+/// Whoever took over a stream leaves something parked.
+pub(super) fn give_back(stream: Arc<Stream>) {
+    // A timer that is set to zero is off.
+    look_after(stream, Duration::from_nanos(1));
 }
 
 fn run() {
@@ -74,21 +191,26 @@ fn run() {
     let mut looked = Instant::now();
     let mut lost = HashSet::new();
     loop {
+        let alarm = arrivals().alarm;
+        let time = match (watched.is_empty(), alarm) {
+            (false, _) => patience::pause(idle_since.elapsed()),
+            (true, Some(_)) => SLEEP,
+            (true, None) => ROUNDS,
+        };
+        let slept = sleep(alarm, time);
         {
-            let mut arrivals = ARRIVALS.lock().unwrap_or_else(|e| e.into_inner());
-            if arrivals.streams.is_empty() {
-                arrivals = if watched.is_empty() {
-                    ARRIVED.wait(arrivals).unwrap_or_else(|e| e.into_inner())
-                } else {
-                    let pause = patience::pause(idle_since.elapsed());
-                    let waited = ARRIVED.wait_timeout(arrivals, pause);
-                    waited.unwrap_or_else(|e| e.into_inner()).0
-                };
+            let mut arrivals = arrivals();
+            if !slept {
+                arrivals.alarm = None;
             }
+            arrivals.is_set = false;
             if !arrivals.streams.is_empty() {
                 idle_since = Instant::now();
             }
             watched.append(&mut arrivals.streams);
+        }
+        if watched.is_empty() {
+            continue;
         }
         // A stream that goes on may free others that wait for its events.
         while {

@@ -640,6 +640,10 @@ impl Stream {
     /// Submits what may be submitted of the parked operations; for [`proxy`] and [`Stream::help`]. Conditions that only a device can look at
     /// become `questions`, and are answered in the next call. False when nothing is parked any more.
     pub(super) fn advance(&self, questions: &mut Questions) -> bool {
+        // Mostly a copy waits for a kernel, and who enqueues meanwhile wants the turn.
+        if self.is_held_up() {
+            return true;
+        }
         let _turn = self.turn();
         loop {
             let mut parked = {
@@ -669,6 +673,18 @@ impl Stream {
             questions.progress();
             self.release(parked);
         }
+    }
+
+    /// What is parked first is no wait for a value, and cannot be submitted yet.
+    fn is_held_up(&self) -> bool {
+        if fault::current().is_some() || self.is_cancelled() {
+            return false;
+        }
+        let state = self.state();
+        let first = state.parked.front();
+        first.is_some_and(|first| {
+            !matches!(first.command, Command::Wait(_)) && !first.command.may_follow(&first.waits_for)
+        })
     }
 
     /// What holds the stream up, for the log.
@@ -927,6 +943,21 @@ impl Stream {
     /// Submits parked copies as soon as what they come behind has ended, in the proxy's place, until `enough`: who calls this waits
     /// anyway, and is woken by the end itself. Stops where only the proxy knows when it goes on.
     fn help(&self, enough: impl Fn() -> bool) -> Result<()> {
+        if enough() {
+            return Ok(());
+        }
+        let taken_over = proxy::take_over(self);
+        let helped = self.help_until(enough);
+        if taken_over
+            && !self.state().parked.is_empty()
+            && let Some(this) = self.this.upgrade()
+        {
+            proxy::give_back(this);
+        }
+        helped
+    }
+
+    fn help_until(&self, enough: impl Fn() -> bool) -> Result<()> {
         while !enough() {
             let before = {
                 let state = self.state();
