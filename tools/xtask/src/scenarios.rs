@@ -176,6 +176,8 @@ pub fn cases() -> Vec<Scenario> {
         stress("--seconds 6 --cycles 3"),
         stress("--seconds 6 --cycles 2 --kind mapped"),
         stress("--seconds 6 --cycles 3").over(Rocr::V523).gpus(1).small_bar(),
+        Scenario::new("any_thread", ""),
+        Scenario::new("any_thread", "").gpus(1).small_bar().over(Rocr::V523),
         Scenario::new("hostile_handles", ""),
         Scenario::new("hostile_handles", "--forge 1 --seed 1"),
         Scenario::new("hostile_handles", "--turns 100").over(Rocr::V523).gpus(1),

@@ -431,6 +431,13 @@ pub fn current() -> Result<&'static Context> {
     Ok(context)
 }
 
+/// What calls need that name an object of some context, a stream or an event, say: no context has to be current (recorded); one
+/// that is must be usable.
+pub fn usable() -> Result<()> {
+    super::initialized()?;
+    peek().map_or_else(fault::check, Context::check)
+}
+
 /// The current context for runtime calls: initialises the driver, and makes the primary context of the thread's device current
 /// when none is.
 pub fn runtime_current() -> Result<&'static Context> {

@@ -140,10 +140,13 @@ pub fn prefetch(address: u64, size: usize, location: i32) -> Result<()> {
 /// `cuStreamAttachMemAsync`: every stream may use managed memory at any time here, so the flags are checked only.
 ///
 /// # Errors
-/// INVALID_VALUE for memory that is not managed and for unknown flags.
-pub fn attach(address: u64, flags: u32) -> Result<()> {
-    let managed = lookup(address).is_some_and(|entry| entry.kind == Kind::Managed);
-    if managed && matches!(flags, 1 | 2 | 4) {
+/// INVALID_VALUE for memory that is not managed, for a part of an allocation (recorded; a length of 0 is all of it) and for unknown
+/// flags.
+pub fn attach(address: u64, length: u64, flags: u32) -> Result<()> {
+    let whole = lookup(address).is_some_and(|entry| {
+        entry.kind == Kind::Managed && entry.base == address && (length == 0 || length == entry.size)
+    });
+    if whole && matches!(flags, 1 | 2 | 4) {
         Ok(())
     } else {
         Err(Error::INVALID_VALUE)

@@ -66,15 +66,16 @@ pub fn kernel(handle: u64) -> Result<Arc<Kernel>> {
     KERNELS.get(handle).ok_or(Error::INVALID_RESOURCE_HANDLE)
 }
 
-/// The function behind a handle. CUDA takes a kernel's handle for its function in the current context.
+/// The function behind a handle. CUDA takes a kernel's handle for its function in a context: that of the stream where it is
+/// launched, else the current one.
 ///
 /// # Errors
-/// INVALID_RESOURCE_HANDLE, or as [`Kernel::function`].
-pub fn function(handle: u64, context: &'static Context) -> Result<Arc<Function>> {
+/// INVALID_RESOURCE_HANDLE, those of `context`, or as [`Kernel::function`].
+pub fn function(handle: u64, context: impl FnOnce() -> Result<&'static Context>) -> Result<Arc<Function>> {
     if let Some(function) = FUNCTIONS.get(handle) {
         return Ok(function);
     }
-    kernel(handle)?.function(context).map(|(_, function)| function)
+    kernel(handle)?.function(context()?).map(|(_, function)| function)
 }
 
 /// The handle of a function; 0 when its module was unloaded.

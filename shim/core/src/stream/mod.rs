@@ -368,6 +368,17 @@ fn find(handle: u64) -> Result<Arc<Stream>> {
     Ok(stream)
 }
 
+/// The stream behind a handle for a thread without a current context, where handles of default streams mean nothing (recorded).
+///
+/// # Errors
+/// DEVICE_UNINITIALIZED (`CUDA_ERROR_INVALID_CONTEXT`) for a default stream, else as [`ContextStreams::resolve`].
+pub fn named(handle: u64) -> Result<Arc<Stream>> {
+    match handle {
+        0 | LEGACY | PER_THREAD => Err(Error::DEVICE_UNINITIALIZED),
+        handle => find(handle),
+    }
+}
+
 /// Whether the stream behind a handle is known to have done everything, and nothing else is to be said: as far as that shows without a
 /// look at the device, and at streams that the calling thread did not use last.
 #[inline]

@@ -3,18 +3,12 @@
 use core::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::os::fd::IntoRawFd;
 
-use crate::abi::{CUdeviceptr, Error, Result, conv};
-use crate::device::{self, context};
+use crate::abi::{CUdeviceptr, Error, conv};
+use crate::device::context;
 use crate::{driver, memory};
 
 /// Element sizes for which `cuMemAllocPitch` can make rows aligned (recorded).
 const ELEMENT_SIZES: [c_uint; 3] = [4, 8, 16];
-
-/// The error of the calling thread's context, if it has one; freeing needs none.
-fn check_current() -> Result<()> {
-    device::initialized()?;
-    context::peek().map_or(Ok(()), |context| context.check())
-}
 
 driver! {
     /// CUDA Driver API, Memory Management: `cuMemGetInfo`. Either result may be NULL.
@@ -59,13 +53,13 @@ driver! {
 
     /// CUDA Driver API, Memory Management: `cuMemFree`. Address 0 is fine.
     fn cuMemFree_v2(address: CUdeviceptr) {
-        check_current()?;
+        context::usable()?;
         if address == 0 { Ok(()) } else { memory::free(address) }
     }
 
     /// CUDA Driver API, Memory Management: `cuMemGetAddressRange`. Either result may be NULL; with both NULL, any address is fine.
     fn cuMemGetAddressRange_v2(base: *mut CUdeviceptr, size: *mut usize, address: CUdeviceptr) {
-        device::initialized()?;
+        context::current()?;
         if base.is_null() && size.is_null() {
             return Ok(());
         }
@@ -80,7 +74,7 @@ driver! {
     fn cuMemGetHandleForAddressRange(
         handle: *mut c_void, address: CUdeviceptr, size: usize, kind: c_int, flags: c_ulonglong,
     ) {
-        device::initialized()?;
+        context::current()?;
         // `CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE`; callers repeat without it.
         const PCIE: c_ulonglong = 1;
         if handle.is_null() || kind != 1 {

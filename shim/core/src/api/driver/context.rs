@@ -9,6 +9,7 @@ use crate::abi::{
 use crate::device::{self, Context, context};
 use crate::driver;
 use crate::graph::capture;
+use crate::hsa::fault;
 use crate::stream::GREATEST_PRIORITY;
 
 /// What `cuCtxGetApiVersion` says of every context (recorded).
@@ -47,6 +48,14 @@ fn given_or_current(context: CUcontext) -> Result<&'static Context> {
     } else {
         Context::from_handle(context)
     }
+}
+
+/// As [`given_or_current`], of calls that a fault does not stop where they name the context, but else (recorded).
+fn named_or_current(context: CUcontext) -> Result<&'static Context> {
+    if context.is_null() {
+        fault::check()?;
+    }
+    given_or_current(context)
 }
 
 /// Waits for all work of a context, which cannot be while streams of it are captured.
@@ -146,12 +155,17 @@ driver! {
 
     /// CUDA Driver API, Context Management: `cuCtxSetFlags`. `CU_CTX_SYNC_MEMOPS` is always so here.
     fn cuCtxSetFlags(flags: c_uint) {
-        context::current()?.set_flags(flags)
+        // Also after a fault (recorded).
+        let context = given_or_current(core::ptr::null_mut())?;
+        if !context.is_active() {
+            return Err(Error::CONTEXT_IS_DESTROYED);
+        }
+        context.set_flags(flags)
     }
 
     /// CUDA Driver API, Context Management: `cuCtxGetId`.
     fn cuCtxGetId(context: CUcontext, id: *mut u64) {
-        let context = given_or_current(context)?;
+        let context = named_or_current(context)?;
         if !context.is_active() {
             return Err(Error::CONTEXT_IS_DESTROYED);
         }
@@ -160,7 +174,7 @@ driver! {
 
     /// CUDA Driver API, Context Management: `cuCtxGetApiVersion`.
     fn cuCtxGetApiVersion(context: CUcontext, version: *mut c_uint) {
-        given_or_current(context)?;
+        named_or_current(context)?;
         conv::write(version, API_VERSION)
     }
 

@@ -124,37 +124,37 @@ driver! {
 
     /// CUDA Driver API, Event Management: `cuEventDestroy`.
     fn cuEventDestroy_v2(event: CUevent) {
-        context::current()?;
+        context::usable()?;
         stream::destroy_event(event as u64)
     }
 
     /// CUDA Driver API before 4.0: `cuEventDestroy`.
     fn cuEventDestroy(event: CUevent) {
-        context::current()?;
+        context::usable()?;
         stream::destroy_event(event as u64)
     }
 
     /// CUDA Driver API, Event Management: `cuEventQuery`.
     fn cuEventQuery(event: CUevent) {
-        context::current()?;
+        context::usable()?;
         query_event(event)
     }
 
     /// CUDA Driver API, Event Management: `cuEventSynchronize`.
     fn cuEventSynchronize(event: CUevent) {
-        context::current()?;
+        context::usable()?;
         stream::with_event(event as u64, Event::synchronize)
     }
 
     /// CUDA Driver API, Event Management: `cuEventElapsedTime`.
     fn cuEventElapsedTime(ms: *mut f32, start: CUevent, end: CUevent) {
-        context::current()?;
+        context::usable()?;
         elapsed_time(ms, start, end)
     }
 
     /// CUDA Driver API, Event Management: `cuEventElapsedTime_v2`.
     fn cuEventElapsedTime_v2(ms: *mut f32, start: CUevent, end: CUevent) {
-        context::current()?;
+        context::usable()?;
         elapsed_time(ms, start, end)
     }
 }
@@ -162,14 +162,14 @@ driver! {
 streamed! { driver
     /// CUDA Driver API, Event Management: `cuEventRecord`.
     fn cuEventRecord(event: CUevent, stream: CUstream), fn cuEventRecord_ptsz(..) |default| {
-        context::current()?;
+        context::usable()?;
         record_event(event, 0, || resolve(stream, default))
     }
 
     /// CUDA Driver API, Event Management: `cuEventRecordWithFlags`.
     fn cuEventRecordWithFlags(event: CUevent, stream: CUstream, flags: c_uint),
     fn cuEventRecordWithFlags_ptsz(..) |default| {
-        context::current()?;
+        context::usable()?;
         record_event(event, flags, || resolve(stream, default))
     }
 }

@@ -4,12 +4,12 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::Arc;
 
 use super::library::lasting_name;
-use super::stream::{launch_host_function, resolve};
+use super::stream::{context_of, launch_host_function, resolve, with};
 use crate::abi::{CUfunction, CUhostFn, CUlaunchConfig, CUmodule, CUstream, Error, Result, conv};
 use crate::device::context;
 use crate::module::args::Source;
 use crate::module::{self, Function, Shape, launch};
-use crate::stream::DefaultStream;
+use crate::stream::{DefaultStream, Stream};
 use crate::{driver, streamed};
 
 /// `CU_LAUNCH_PARAM_*`: what follows in the array of extra parameters.
@@ -17,9 +17,10 @@ const PARAM_END: usize = 0;
 const PARAM_BUFFER_POINTER: usize = 1;
 const PARAM_BUFFER_SIZE: usize = 2;
 
-/// The function behind a handle, in the current context.
+/// The function behind a handle. A kernel's handle needs a current context, a function's does not (recorded).
 fn function(handle: CUfunction) -> Result<Arc<Function>> {
-    module::function(handle as u64, context::current()?)
+    context::usable()?;
+    module::function(handle as u64, context::current)
 }
 
 /// Where a launch's arguments are. Exactly one of the two forms may be given.
@@ -68,18 +69,19 @@ unsafe fn launch_kernel(
     extra: *mut *mut c_void,
     cooperative: bool,
 ) -> Result<()> {
-    let function = function(handle)?;
-    // The driver API calls a bad configuration a bad value.
-    shape.check().map_err(|_| Error::INVALID_VALUE)?;
-    // SAFETY: the caller's promise.
-    let source = unsafe { source(params, extra) }?;
-    context::current()?.streams()?.with(stream as u64, default, |target| {
+    let launch = |target: &Arc<Stream>| {
+        let function = module::function(handle as u64, || context_of(target))?;
+        // The driver API calls a bad configuration a bad value.
+        shape.check().map_err(|_| Error::INVALID_VALUE)?;
+        // SAFETY: the caller's promise.
+        let source = unsafe { source(params, extra) }?;
         if target.owner() != function.owner() {
             return Err(Error::INVALID_RESOURCE_HANDLE);
         }
         // SAFETY: as above.
         unsafe { launch::launch(function, target, shape, source, cooperative) }
-    })
+    };
+    with(stream, default, launch)
 }
 
 /// Launch attributes that change what we do.

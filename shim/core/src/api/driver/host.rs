@@ -56,7 +56,7 @@ driver! {
 
     /// CUDA Driver API, Memory Management: `cuMemHostGetFlags`.
     fn cuMemHostGetFlags(flags: *mut c_uint, host: *mut c_void) {
-        device::initialized()?;
+        context::current()?;
         conv::write(flags, memory::host::flags(host.addr() as u64)?)
     }
 
@@ -74,7 +74,7 @@ driver! {
 
     /// CUDA Driver API, Memory Management: `cuMemHostUnregister`.
     fn cuMemHostUnregister(address: *mut c_void) {
-        device::initialized()?;
+        context::usable()?;
         memory::host::unregister(address.addr() as u64)
     }
 }

@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_uint};
 
 use crate::abi::{CUdeviceptr, CUipcMemHandle, Error, Result, conv};
-use crate::device::{self, Context, context};
+use crate::device::{Context, context};
 use crate::driver;
 use crate::memory::ipc;
 
@@ -57,7 +57,7 @@ driver! {
 
     /// CUDA Driver API, Memory Management: `cuIpcCloseMemHandle`.
     fn cuIpcCloseMemHandle(address: CUdeviceptr) {
-        device::initialized()?;
+        context::current()?;
         ipc::close(address)
     }
 }

@@ -8,7 +8,7 @@ use crate::abi::{
     CUdevice, CUdeviceptr, CUmem_advise, CUmem_range_attribute, CUmemLocation, CUmemLocationType, CUstream, Error,
     Result, conv,
 };
-use crate::device;
+use crate::device::context;
 use crate::graph::capture;
 use crate::memory::managed;
 use crate::stream::{Kind, Stream};
@@ -78,9 +78,9 @@ pub(in crate::api) unsafe fn prefetch_batch(
 }
 
 /// `cuStreamAttachMemAsync`.
-pub(in crate::api) fn attach(stream: &Stream, address: u64, flags: c_uint) -> Result<()> {
+pub(in crate::api) fn attach(stream: &Stream, address: u64, length: usize, flags: c_uint) -> Result<()> {
     capture::refuse(stream)?;
-    managed::attach(address, flags)
+    managed::attach(address, length as u64, flags)
 }
 
 /// `cuMemRangeGetAttribute`.
@@ -136,7 +136,7 @@ driver! {
     fn cuMemRangeGetAttribute(
         data: *mut c_void, data_size: usize, attribute: CUmem_range_attribute, address: CUdeviceptr, size: usize,
     ) {
-        device::initialized()?;
+        context::current()?;
         range_attribute(data, data_size, attribute, address, size)
     }
 
@@ -145,20 +145,20 @@ driver! {
         data: *mut *mut c_void, sizes: *mut usize, attributes: *mut CUmem_range_attribute, count: usize, address: CUdeviceptr,
         size: usize,
     ) {
-        device::initialized()?;
+        context::current()?;
         // SAFETY: the application promises arrays of `count` elements.
         unsafe { range_attributes(data, sizes, attributes, count, address, size) }
     }
 
     /// CUDA Driver API, Unified Addressing: `cuMemAdvise`.
     fn cuMemAdvise(address: CUdeviceptr, size: usize, advice: CUmem_advise, device: CUdevice) {
-        device::initialized()?;
+        context::current()?;
         managed::advise(address, size, advice, device)
     }
 
     /// CUDA Driver API, Unified Addressing: `cuMemAdvise_v2`.
     fn cuMemAdvise_v2(address: CUdeviceptr, size: usize, advice: CUmem_advise, location: CUmemLocation) {
-        device::initialized()?;
+        context::current()?;
         managed::advise(address, size, advice, place(location).unwrap_or(-1))
     }
 }
@@ -210,8 +210,8 @@ streamed! { driver
     }
 
     /// CUDA Driver API, Stream Management: `cuStreamAttachMemAsync`.
-    fn cuStreamAttachMemAsync(stream: CUstream, address: CUdeviceptr, _length: usize, flags: c_uint),
+    fn cuStreamAttachMemAsync(stream: CUstream, address: CUdeviceptr, length: usize, flags: c_uint),
     fn cuStreamAttachMemAsync_ptsz(..) |default| {
-        attach(&*resolve(stream, default)?, address, flags)
+        attach(&*resolve(stream, default)?, address, length, flags)
     }
 }

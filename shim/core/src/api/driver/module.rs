@@ -62,13 +62,13 @@ driver! {
 
     /// CUDA Driver API, Module Management: `cuModuleUnload`. Waits for the context's work.
     fn cuModuleUnload(module: CUmodule) {
-        context::current()?;
+        context::usable()?;
         module::module(module as u64)?.unload()
     }
 
     /// CUDA Driver API, Module Management: `cuModuleGetFunction`.
     fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char) {
-        context::current()?;
+        context::usable()?;
         if function.is_null() {
             return Err(Error::INVALID_VALUE);
         }
@@ -79,7 +79,7 @@ driver! {
 
     /// CUDA Driver API, Module Management: `cuModuleGetGlobal`. Either output may be NULL, not both.
     fn cuModuleGetGlobal_v2(address: *mut CUdeviceptr, size: *mut usize, module: CUmodule, name: *const c_char) {
-        context::current()?;
+        context::usable()?;
         let name = symbol_name(name)?;
         if address.is_null() && size.is_null() {
             return Err(Error::INVALID_VALUE);
@@ -93,13 +93,13 @@ driver! {
 
     /// CUDA Driver API, Module Management: `cuModuleGetFunctionCount`.
     fn cuModuleGetFunctionCount(count: *mut c_uint, module: CUmodule) {
-        context::current()?;
+        context::usable()?;
         conv::write(count, module::module(module as u64)?.code().info.entries.len() as c_uint)
     }
 
     /// CUDA Driver API, Module Management: `cuModuleEnumerateFunctions`.
     fn cuModuleEnumerateFunctions(functions: *mut CUfunction, count: c_uint, module: CUmodule) {
-        context::current()?;
+        context::usable()?;
         let module = module::module(module as u64)?;
         // SAFETY: the application promises room for `count` handles.
         let out = unsafe { conv::slice_mut(functions, count as usize) }?;

@@ -49,7 +49,7 @@ fn potential(
     limit: c_int,
 ) -> Result<()> {
     let context = context::current()?;
-    let function = module::function(hfunc as u64, context)?;
+    let function = module::function(hfunc as u64, || Ok(context))?;
     if grid.is_null() || block.is_null() || limit < 0 {
         return Err(Error::INVALID_VALUE);
     }
@@ -63,17 +63,23 @@ fn potential(
     conv::write(block, threads as c_int)
 }
 
+/// The function behind a handle. Unlike other questions about functions, these need a current context (recorded).
+fn current_function(handle: CUfunction) -> Result<Arc<Function>> {
+    let context = context::current()?;
+    module::function(handle as u64, || Ok(context))
+}
+
 driver! {
     /// CUDA Driver API, Occupancy: `cuOccupancyMaxActiveBlocksPerMultiprocessor`.
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, hfunc: CUfunction, threads: c_int, shared: usize) {
-        active_blocks(blocks, threads, shared, 0, || module::function(hfunc as u64, context::current()?))
+        active_blocks(blocks, threads, shared, 0, || current_function(hfunc))
     }
 
     /// CUDA Driver API, Occupancy: `cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`.
     fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         blocks: *mut c_int, hfunc: CUfunction, threads: c_int, shared: usize, flags: c_uint,
     ) {
-        active_blocks(blocks, threads, shared, flags, || module::function(hfunc as u64, context::current()?))
+        active_blocks(blocks, threads, shared, flags, || current_function(hfunc))
     }
 
     /// CUDA Driver API, Occupancy: `cuOccupancyMaxPotentialBlockSize`.
@@ -96,6 +102,6 @@ driver! {
 
     /// CUDA Driver API, Occupancy: `cuOccupancyAvailableDynamicSMemPerBlock`.
     fn cuOccupancyAvailableDynamicSMemPerBlock(size: *mut usize, hfunc: CUfunction, blocks: c_int, threads: c_int) {
-        available_shared(size, blocks, threads, || module::function(hfunc as u64, context::current()?))
+        available_shared(size, blocks, threads, || current_function(hfunc))
     }
 }

@@ -4,6 +4,7 @@ use core::ffi::{c_int, c_ulonglong, c_void};
 use std::os::fd::IntoRawFd as _;
 use std::sync::Arc;
 
+use super::stream::with;
 use crate::abi::{
     CUdevice, CUdeviceptr, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationHandleType, CUmemAllocationType,
     CUmemLocation, CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool,
@@ -207,7 +208,7 @@ fn allocate(
     stream: CUstream,
     default: DefaultStream,
 ) -> Result<()> {
-    context::current()?.streams()?.with(stream as u64, default, |stream| {
+    with(stream, default, |stream| {
         let pool = pool.map(find).transpose()?;
         if to.is_null() || size == 0 {
             return Err(Error::INVALID_VALUE);
@@ -243,7 +244,7 @@ streamed! { driver
 
     /// CUDA Driver API, Stream Ordered Memory Allocator: `cuMemFreeAsync`. Frees memory of `cuMemAlloc`, too (recorded). 0 is fine.
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream), fn cuMemFreeAsync_ptsz(..) |default| {
-        context::current()?.streams()?.with(stream as u64, default, |stream| match address {
+        with(stream, default, |stream| match address {
             0 => Ok(()),
             address => memory::free_in_order(address, stream),
         })

@@ -15,14 +15,34 @@ use std::sync::Arc;
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: c_uint = 1;
 
-/// The stream behind a handle, as the current context sees it.
+/// The stream behind a handle: default streams are the current context's; others need none to be current (recorded).
 pub(super) fn resolve(stream: CUstream, default: DefaultStream) -> crate::abi::Result<Arc<Stream>> {
+    if context::peek().is_none() {
+        context::usable()?;
+        return stream::named(stream as u64);
+    }
     context::current()?.streams()?.resolve(stream as u64, default)
 }
 
+/// Calls `f` with the stream that [`resolve`] would find.
+pub(super) fn with<T>(
+    stream: CUstream,
+    default: DefaultStream,
+    f: impl FnOnce(&Arc<Stream>) -> crate::abi::Result<T>,
+) -> crate::abi::Result<T> {
+    if context::peek().is_none() {
+        return f(&resolve(stream, default)?);
+    }
+    context::current()?.streams()?.with(stream as u64, default, f)
+}
+
 /// The context that a stream belongs to.
-fn context_of(stream: &Stream) -> crate::abi::Result<&'static Context> {
-    context::of_streams(stream.owner()).ok_or(Error::CONTEXT_IS_DESTROYED)
+pub(super) fn context_of(stream: &Stream) -> crate::abi::Result<&'static Context> {
+    let owns = |context: &Context| context.streams().is_ok_and(|streams| streams.id() == stream.owner());
+    context::peek()
+        .filter(|current| owns(current))
+        .or_else(|| context::of_streams(stream.owner()))
+        .ok_or(Error::CONTEXT_IS_DESTROYED)
 }
 
 /// As [`resolve`], for questions that a captured stream does not answer (recorded).
@@ -32,17 +52,18 @@ fn refusing(stream: CUstream, default: DefaultStream) -> crate::abi::Result<Arc<
     Ok(stream)
 }
 
-/// Whether a stream has done everything: `NotReady` when not. `context` is the current one.
+/// Whether a stream has done everything: `NotReady` when not. Unlike most questions about a stream, this one needs a current
+/// context (recorded), which `current` finds.
 #[inline]
 pub(in crate::api) fn query_stream(
     handle: u64,
     default: DefaultStream,
-    context: impl FnOnce() -> crate::abi::Result<&'static Context>,
+    current: impl FnOnce() -> crate::abi::Result<&'static Context>,
 ) -> crate::abi::Result<()> {
-    if stream::is_known_done(handle) {
+    if context::peek().is_some() && stream::is_known_done(handle) {
         return Ok(());
     }
-    context()?.streams()?.with(handle, default, |stream| {
+    current()?.streams()?.with(handle, default, |stream| {
         capture::refuse(stream)?;
         if stream.is_done()? {
             Ok(())
@@ -73,13 +94,13 @@ driver! {
 
     /// CUDA Driver API, Stream Management: `cuStreamDestroy`. Returns at once; work on its way goes on.
     fn cuStreamDestroy_v2(stream: CUstream) {
-        context::current()?;
+        context::usable()?;
         stream::destroy(stream as u64)
     }
 
     /// CUDA Driver API before 4.0: `cuStreamDestroy`.
     fn cuStreamDestroy(stream: CUstream) {
-        context::current()?;
+        context::usable()?;
         stream::destroy(stream as u64)
     }
 }
@@ -142,7 +163,7 @@ streamed! { driver
 
     /// CUDA Driver API, Stream Management: `cuStreamWaitEvent`.
     fn cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint), fn cuStreamWaitEvent_ptsz(..) |default| {
-        context::current()?;
+        context::usable()?;
         super::event::wait_event(event, flags, || resolve(stream, default))
     }
 

@@ -32,7 +32,7 @@ pub(super) fn function_of(symbol: *const c_void, context: &'static Context) -> R
     }
     match by_symbol(symbol) {
         Ok(kernel) => kernel.function(context).map(|(_, function)| function),
-        Err(Error::INVALID_RESOURCE_HANDLE) => module::function(symbol as u64, context),
+        Err(Error::INVALID_RESOURCE_HANDLE) => module::function(symbol as u64, || Ok(context)),
         Err(error) => Err(error),
     }
 }

@@ -71,8 +71,8 @@ streamed! { runtime
     }
 
     /// CUDA Runtime API, Stream Management: `cudaStreamAttachMemAsync`.
-    fn cudaStreamAttachMemAsync(stream: cudaStream_t, address: *mut c_void, _length: usize, flags: c_uint),
+    fn cudaStreamAttachMemAsync(stream: cudaStream_t, address: *mut c_void, length: usize, flags: c_uint),
     fn cudaStreamAttachMemAsync_ptsz(..) |default| {
-        attach(&*resolve(stream, default)?, address.addr() as u64, flags)
+        attach(&*resolve(stream, default)?, address.addr() as u64, length, flags)
     }
 }

@@ -11,6 +11,7 @@ use crate::abi::{
     CUgraphExecUpdateResult, CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphNode, CUgraphNodeParams,
     CUstream, Error, Result, conv,
 };
+use crate::device::context;
 use crate::graph::{self, Exec, Flags, Operation};
 use crate::{driver, streamed};
 
@@ -112,6 +113,7 @@ driver! {
         if size > 0 {
             conv::write_if(log, 0);
         }
+        context::current()?;
         instantiate(exec, graph, 0)
     }
 
@@ -123,11 +125,13 @@ driver! {
         if size > 0 {
             conv::write_if(log, 0);
         }
+        context::current()?;
         instantiate(exec, graph, 0)
     }
 
     /// CUDA Driver API, Graph Management: `cuGraphInstantiate`.
     fn cuGraphInstantiateWithFlags(exec: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong) {
+        context::current()?;
         instantiate(exec, graph, flags)
     }
 
@@ -237,6 +241,7 @@ streamed! { driver
     /// CUDA Driver API, Graph Management: `cuGraphInstantiateWithParams`.
     fn cuGraphInstantiateWithParams(exec: *mut CUgraphExec, graph: CUgraph, params: *mut CUDA_GRAPH_INSTANTIATE_PARAMS),
     fn cuGraphInstantiateWithParams_ptsz(..) |_default| {
+        context::current()?;
         instantiate_with(exec, graph, params)
     }
 

@@ -37,7 +37,8 @@ pub(in crate::api) fn node_context(handle: CUcontext) -> Result<&'static Context
 /// Parameters are what the kernel expects.
 pub(in crate::api) unsafe fn kernel(p: &CUDA_KERNEL_NODE_PARAMS) -> Result<Kernel> {
     let handle = if p.func.is_null() { p.kern as u64 } else { p.func as u64 };
-    let function = module::function(handle, node_context(p.ctx)?)?;
+    let context = node_context(p.ctx)?;
+    let function = module::function(handle, || Ok(context))?;
     let shape = Shape {
         grid: [p.gridDimX, p.gridDimY, p.gridDimZ],
         block: [p.blockDimX, p.blockDimY, p.blockDimZ],
