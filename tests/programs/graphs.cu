@@ -647,6 +647,68 @@ __global__ void direction(double* p, const double* r, const double* s) {
   p[i] = r[i] + s[3] * p[i];
 }
 
+// CUDA goes on and meets a fault; here the launch is refused. Never may a host thread follow the freed addresses.
+CASE(copies_of_freed_memory_are_refused_and_replaced) {
+  const int count = 1 << 20;
+  std::vector<int> numbers(count);
+  for (int i = 0; i < count; i++) numbers[i] = i * 2654435761u;
+  cudaStream_t stream;
+  OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  for (int side = 0; side < 6; side++) {
+    // Destination or source goes: device memory, memory of a pool, pinned memory.
+    auto allocate = [&](int** p) {
+      const size_t bytes = count * sizeof(int);
+      OK(side / 2 == 0 ? cudaMalloc(p, bytes) : side / 2 == 1 ? cudaMallocAsync(p, bytes, stream) : cudaMallocHost(p, bytes));
+      OK(cudaStreamSynchronize(stream));
+    };
+    auto release = [&](int* p) {
+      OK(side / 2 == 0 ? cudaFree(p) : side / 2 == 1 ? cudaFreeAsync(p, stream) : cudaFreeHost(p));
+      OK(cudaStreamSynchronize(stream));
+    };
+    int *goes = nullptr, *next = nullptr;
+    Device<int> stays(numbers);
+    allocate(&goes);
+    auto to = [&](int* changing) { return side % 2 ? changing : stays.data; };
+    auto from = [&](int* changing) { return side % 2 ? stays.data : changing; };
+    OK(cudaMemcpy(goes, numbers.data(), count * sizeof(int), cudaMemcpyDefault));
+    cudaGraph_t graph;
+    cudaGraphNode_t copy;
+    OK(cudaGraphCreate(&graph, 0));
+    OK(cudaGraphAddMemcpyNode1D(&copy, graph, nullptr, 0, to(goes), from(goes), count * sizeof(int), cudaMemcpyDefault));
+    cudaGraphExec_t exec = ready(graph);
+    OK(cudaGraphLaunch(exec, stream));
+    OK(cudaStreamSynchronize(stream));
+    release(goes);
+    GIVES(cudaErrorInvalidValue, cudaGraphLaunch(exec, stream));
+    OK(cudaStreamSynchronize(stream));
+    // What takes its place is memory of the same kind, so the node can be pointed there, and its graph can update the other.
+    allocate(&next);
+    OK(cudaMemcpy(next, numbers.data(), count * sizeof(int), cudaMemcpyDefault));
+    OK(cudaMemset(stays.data, side % 2 ? 0x11 : 0, count * sizeof(int)));
+    OK(cudaDeviceSynchronize());
+    OK(cudaGraphExecMemcpyNodeSetParams1D(exec, copy, to(next), from(next), count * sizeof(int), cudaMemcpyDefault));
+    OK(cudaGraphLaunch(exec, stream));
+    OK(cudaStreamSynchronize(stream));
+    std::vector<int> arrived(count);
+    OK(cudaMemcpy(arrived.data(), to(next), count * sizeof(int), cudaMemcpyDefault));
+    EXPECT(arrived == (side % 2 ? std::vector<int>(count, 0x11111111) : numbers));
+    cudaGraph_t fresh;
+    OK(cudaGraphCreate(&fresh, 0));
+    OK(cudaGraphAddMemcpyNode1D(&copy, fresh, nullptr, 0, to(next), from(next), count * sizeof(int), cudaMemcpyDefault));
+    cudaGraphExec_t old = ready(graph);
+    cudaGraphExecUpdateResultInfo info;
+    OK(cudaGraphExecUpdate(old, fresh, &info));
+    OK(cudaGraphLaunch(old, stream));
+    OK(cudaStreamSynchronize(stream));
+    OK(cudaGraphExecDestroy(old));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(fresh));
+    OK(cudaGraphDestroy(graph));
+    release(next);
+  }
+  OK(cudaStreamDestroy(stream));
+}
+
 CASE(a_captured_solver_converges) {
   std::vector<double> b(N), zero(N, 0);
   double rr = 0;

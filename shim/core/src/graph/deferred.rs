@@ -21,10 +21,12 @@ const BUFFERS: usize = 4;
 /// Enqueues a copy.
 ///
 /// # Errors
-/// As [`copy::copy`].
+/// As [`copy::copy`]; INVALID_VALUE when memory of a side was freed since the copy was described.
 pub(super) fn enqueue(stream: &Arc<Stream>, operation: &Copy) -> Result<()> {
     let Copy { dst, src, extent, .. } = operation;
     let (to, from) = (place(dst, extent)?, place(src, extent)?);
+    operation.origins.0.check(to)?;
+    operation.origins.1.check(from)?;
     match (to, from) {
         (Place::Device(device), Place::Pageable) => upload(stream, device, &spans(dst, src, extent)),
         (Place::Pageable, Place::Device(device)) => download(stream, device, &spans(dst, src, extent)),

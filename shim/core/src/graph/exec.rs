@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::flat::{Difference, Item, difference, flatten, order};
 use super::memory::Allocation;
-use super::operation::Copy;
+use super::operation::{Copy, Origin};
 use super::plan::{Plan, Resources};
 use super::user_object::Held;
 use super::{EXECS, Graph, Operation, capture};
@@ -12,8 +12,6 @@ use crate::abi::{CUgraphExecUpdateResult, Error, Result};
 use crate::hsa::fault;
 use crate::stream::Stream;
 use crate::stream::completion::Frontier;
-use crate::stream::locate::place;
-use crate::stream::spans::{Extent, Side};
 
 /// `CU_GRAPH_INSTANTIATE_FLAG_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,7 +308,12 @@ fn may_become(old: &Operation, new: &Operation) -> bool {
                 let flat = copy.extent.height == 1 && copy.extent.depth == 1;
                 !flat && (copy.dst.array != 0 || copy.src.array != 0)
             };
-            kind(&old.dst) == kind(&new.dst) && kind(&old.src) == kind(&new.src) && !fixed(old) && !fixed(new)
+            // As they were described: the old memory may be freed by now.
+            let devices = |copy: &Copy| {
+                let (dst, src) = copy.origins;
+                (dst == Origin::Device, src == Origin::Device)
+            };
+            devices(old) == devices(new) && !fixed(old) && !fixed(new)
         }
         (Operation::Fill(old), Operation::Fill(new)) => (old.params.height > 1) == (new.params.height > 1),
         (Operation::Alloc(old), Operation::Alloc(new)) | (Operation::Free(old), Operation::Free(new)) => {
@@ -318,9 +321,4 @@ fn may_become(old: &Operation, new: &Operation) -> bool {
         }
         (old, new) => old.node_type() == new.node_type(),
     }
-}
-
-/// A device's memory, or not.
-fn kind(side: &Side) -> bool {
-    super::memory::owns(side.start) || place(side, &Extent::linear(1)).is_ok_and(|place| !place.is_host())
 }

@@ -11,7 +11,7 @@ use crate::abi::{
     CUstreamBatchMemOpParams_writeValue_u, CUstreamBatchMemOpType, Error, Plain, Result,
 };
 use crate::device::Context;
-use crate::memory::array;
+use crate::memory::{self, Kind, array};
 use crate::module::args::{self, Hidden, Source};
 use crate::module::{Function, Shape};
 use crate::stream::Event;
@@ -181,6 +181,44 @@ fn array(words: &[usize]) -> *mut *mut c_void {
     }
 }
 
+/// What a side of a copy was when the copy was described.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// A device's memory, a graph's included.
+    Device,
+    /// Host memory that CUDA gave out.
+    Pinned,
+    /// The application's own.
+    Other,
+}
+
+impl Origin {
+    /// What a side is now.
+    fn of(side: &Side) -> Self {
+        if side.array != 0 || super::memory::owns(side.start) {
+            return Self::Device;
+        }
+        match memory::lookup(side.start).map(|entry| entry.kind) {
+            Some(Kind::Host | Kind::Managed) => Self::Pinned,
+            Some(Kind::Registered) | None => Self::Other,
+            Some(_) => Self::Device,
+        }
+    }
+
+    /// Checks that a side still is what it was: the host must not touch addresses that were freed since.
+    ///
+    /// # Errors
+    /// INVALID_VALUE, where CUDA goes on and meets a fault.
+    pub fn check(self, now: Place) -> Result<()> {
+        match (self, now) {
+            (Self::Device, Place::Pinned(_) | Place::Pageable) | (Self::Pinned, Place::Pageable) => {
+                Err(Error::INVALID_VALUE)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// A copy. Sides that are CUDA arrays are looked up again at every launch.
 #[derive(Clone)]
 pub struct Copy {
@@ -190,11 +228,24 @@ pub struct Copy {
     pub src: Side,
     /// How much is copied.
     pub extent: Extent,
+    /// What destination and source were.
+    pub origins: (Origin, Origin),
     /// The application's own description, to be read back.
     pub params: Described,
 }
 
 impl Copy {
+    /// A copy as the application described it.
+    pub fn described(dst: Side, src: Side, extent: Extent, params: Described) -> Self {
+        Self {
+            dst,
+            src,
+            extent,
+            origins: (Origin::of(&dst), Origin::of(&src)),
+            params,
+        }
+    }
+
     /// A copy between places that were looked up.
     pub fn new(dst: &Side, src: &Side, extent: &Extent, (to, from): (Place, Place)) -> Self {
         let kind = |side: &Side, place: &Place| match place {
@@ -231,12 +282,7 @@ impl Copy {
             params.dstArray = dst.array as CUarray;
             (params.dstXInBytes, params.dstY, params.dstZ) = (x, y, z);
         }
-        Self {
-            dst: *dst,
-            src: *src,
-            extent: *extent,
-            params: Described(params),
-        }
+        Self::described(*dst, *src, *extent, Described(params))
     }
 }
 

@@ -116,12 +116,7 @@ pub(in crate::api) fn copy(params: &CUDA_MEMCPY3D) -> Result<Arc<Copy>> {
         return Err(Error::INVALID_VALUE);
     }
     check_sides(&dst, &src, &extent, known)?;
-    Ok(Arc::new(Copy {
-        dst,
-        src,
-        extent,
-        params: Described(*params),
-    }))
+    Ok(Arc::new(Copy::described(dst, src, extent, Described(*params))))
 }
 
 /// A node's copy.

@@ -107,12 +107,7 @@ fn linear(dst: u64, src: u64, count: usize, kind: cudaMemcpyKind) -> Result<Oper
         &run,
         kind,
     )?;
-    Ok(Operation::Copy(Arc::new(Copy {
-        dst: to,
-        src: from,
-        extent,
-        params,
-    })))
+    Ok(Operation::Copy(Arc::new(Copy::described(to, from, extent, params))))
 }
 
 /// A copy of a box.
@@ -159,12 +154,7 @@ pub(super) fn cube(p: &cudaMemcpy3DParms) -> Result<Operation> {
         },
     );
     let params = described(&to, &from, &p.extent, p.kind)?;
-    Ok(Operation::Copy(Arc::new(Copy {
-        dst,
-        src,
-        extent,
-        params,
-    })))
+    Ok(Operation::Copy(Arc::new(Copy::described(dst, src, extent, params))))
 }
 
 /// A node's copy as the runtime reads it back.
