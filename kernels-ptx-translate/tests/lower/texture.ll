@@ -769,7 +769,10 @@ entry:
   %r8 = alloca i32, align 4, addrspace(5)
   %hid = getelementptr i8, ptr addrspace(4) %p, i64 16
   %data = load i64, ptr addrspace(4) %hid, align 8
-  %s49 = alloca [2 x i32], align 16, addrspace(5)
+  %s8 = alloca <4 x i32>, align 16, addrspace(5)
+  %s26 = alloca <4 x i32>, align 16, addrspace(5)
+  %s42 = alloca <4 x i32>, align 16, addrspace(5)
+  %s64 = alloca [2 x i32], align 16, addrspace(5)
   br label %b0
 b0:
   %v1 = getelementptr i8, ptr addrspace(4) %p, i64 0
@@ -784,89 +787,113 @@ b0:
   store i32 %v6, ptr addrspace(5) %r3, align 4
   %v7 = call i32 @llvm.amdgcn.workgroup.id.x()
   store i32 %v7, ptr addrspace(5) %r4, align 4
-  %v8 = bitcast i32 %v5 to float
-  %v9 = bitcast i32 %v6 to float
-  %v10 = bitcast i32 0 to float
-  %v11 = call <4 x i32> @rg_tex_sample(i64 %v2, i32 2, float %v8, float %v9, float %v10, i32 0, i32 0) #3
-  %v12 = extractelement <4 x i32> %v11, i32 0
-  store i32 %v12, ptr addrspace(5) %r5, align 4
-  %v13 = extractelement <4 x i32> %v11, i32 1
-  store i32 %v13, ptr addrspace(5) %r6, align 4
-  %v14 = extractelement <4 x i32> %v11, i32 2
-  store i32 %v14, ptr addrspace(5) %r7, align 4
-  %v15 = extractelement <4 x i32> %v11, i32 3
-  store i32 %v15, ptr addrspace(5) %r8, align 4
-  %v16 = inttoptr i64 %v4 to ptr addrspace(1)
-  %v17 = insertelement <4 x i32> undef, i32 %v12, i32 0
-  %v18 = insertelement <4 x i32> %v17, i32 %v13, i32 1
-  %v19 = insertelement <4 x i32> %v18, i32 %v14, i32 2
-  %v20 = insertelement <4 x i32> %v19, i32 %v15, i32 3
-  store <4 x i32> %v20, ptr addrspace(1) %v16, align 16
-  %v21 = call <4 x i32> @rg_tex_fetch(i64 %v2, i32 5, i32 %v5, i32 0, i32 0, i32 %v7) #3
-  %v22 = extractelement <4 x i32> %v21, i32 0
-  store i32 %v22, ptr addrspace(5) %r5, align 4
-  %v23 = extractelement <4 x i32> %v21, i32 1
-  store i32 %v23, ptr addrspace(5) %r6, align 4
-  %v24 = extractelement <4 x i32> %v21, i32 2
-  store i32 %v24, ptr addrspace(5) %r7, align 4
-  %v25 = extractelement <4 x i32> %v21, i32 3
-  store i32 %v25, ptr addrspace(5) %r8, align 4
-  %v26 = inttoptr i64 %v4 to ptr addrspace(1)
-  %v27 = getelementptr i8, ptr addrspace(1) %v26, i64 16
-  %v28 = insertelement <4 x i32> undef, i32 %v22, i32 0
-  %v29 = insertelement <4 x i32> %v28, i32 %v23, i32 1
-  %v30 = insertelement <4 x i32> %v29, i32 %v24, i32 2
-  %v31 = insertelement <4 x i32> %v30, i32 %v25, i32 3
-  store <4 x i32> %v31, ptr addrspace(1) %v27, align 16
-  %v32 = bitcast i32 %v6 to float
-  %v33 = bitcast i32 %v5 to float
-  %v34 = bitcast i32 %v6 to float
-  %v35 = bitcast i32 %v7 to float
-  %v36 = call <4 x i32> @rg_tex_level(i64 %v2, i32 3, float %v33, float %v34, float %v35, i32 0, float %v32) #3
-  %v37 = extractelement <4 x i32> %v36, i32 0
-  store i32 %v37, ptr addrspace(5) %r5, align 4
-  %v38 = extractelement <4 x i32> %v36, i32 1
-  store i32 %v38, ptr addrspace(5) %r6, align 4
-  %v39 = extractelement <4 x i32> %v36, i32 2
-  store i32 %v39, ptr addrspace(5) %r7, align 4
-  %v40 = extractelement <4 x i32> %v36, i32 3
-  store i32 %v40, ptr addrspace(5) %r8, align 4
-  %v41 = inttoptr i64 %v4 to ptr addrspace(1)
-  %v42 = getelementptr i8, ptr addrspace(1) %v41, i64 32
-  %v43 = insertelement <4 x i32> undef, i32 %v37, i32 0
-  %v44 = insertelement <4 x i32> %v43, i32 %v38, i32 1
-  %v45 = insertelement <4 x i32> %v44, i32 %v39, i32 2
-  %v46 = insertelement <4 x i32> %v45, i32 %v40, i32 3
-  store <4 x i32> %v46, ptr addrspace(1) %v42, align 16
-  %v47 = call i64 @rg_surf_address(i64 %v2, i32 2, i32 %v5, i32 %v6, i32 0, i32 0, i32 8, i32 2) #3
-  %v48 = icmp ne i64 %v47, 0
-  store [2 x i32] zeroinitializer, ptr addrspace(5) %s49, align 16
-  br i1 true, label %t50, label %t51
-t50:
-  %v52 = inttoptr i64 %v47 to ptr addrspace(1)
-  %v53 = getelementptr i8, ptr addrspace(1) %v52, i32 0
-  %v54 = load volatile i32, ptr addrspace(1) %v53, align 4
-  %v55 = getelementptr i8, ptr addrspace(5) %s49, i32 0
-  store i32 %v54, ptr addrspace(5) %v55, align 4
-  %v56 = getelementptr i8, ptr addrspace(1) %v52, i32 4
-  %v57 = load volatile i32, ptr addrspace(1) %v56, align 4
-  %v58 = getelementptr i8, ptr addrspace(5) %s49, i32 4
-  store i32 %v57, ptr addrspace(5) %v58, align 4
-  br label %t51
-t51:
-  %v59 = getelementptr i8, ptr addrspace(5) %s49, i32 0
-  %v60 = load i32, ptr addrspace(5) %v59, align 4
-  store i32 %v60, ptr addrspace(5) %r5, align 4
-  %v61 = getelementptr i8, ptr addrspace(5) %s49, i32 4
-  %v62 = load i32, ptr addrspace(5) %v61, align 4
-  store i32 %v62, ptr addrspace(5) %r6, align 4
-  %v63 = call i32 @rg_tex_word(i64 %v2, i32 28) #3
-  store i32 %v63, ptr addrspace(5) %r7, align 4
-  %v64 = insertelement <4 x i32> zeroinitializer, i32 %v60, i32 0
-  %v65 = insertelement <4 x i32> %v64, i32 %v62, i32 1
-  %v66 = insertelement <4 x i32> %v65, i32 %v63, i32 2
-  %v67 = insertelement <4 x i32> %v66, i32 %v40, i32 3
-  call void @rg_surf_put(i64 %v2, i32 2, i32 %v5, i32 %v6, i32 0, i32 0, i32 0, <4 x i32> %v67) #3
+  store <4 x i32> zeroinitializer, ptr addrspace(5) %s8, align 16
+  %v11 = icmp ne i64 %v2, 0
+  br i1 %v11, label %t9, label %t10
+t9:
+  %v12 = bitcast i32 %v5 to float
+  %v13 = bitcast i32 %v6 to float
+  %v14 = bitcast i32 0 to float
+  %v15 = call <4 x i32> @rg_tex_sample(i64 %v2, i32 2, float %v12, float %v13, float %v14, i32 0, i32 0) #3
+  store <4 x i32> %v15, ptr addrspace(5) %s8, align 16
+  br label %t10
+t10:
+  %v16 = load <4 x i32>, ptr addrspace(5) %s8, align 16
+  %v17 = extractelement <4 x i32> %v16, i32 0
+  store i32 %v17, ptr addrspace(5) %r5, align 4
+  %v18 = extractelement <4 x i32> %v16, i32 1
+  store i32 %v18, ptr addrspace(5) %r6, align 4
+  %v19 = extractelement <4 x i32> %v16, i32 2
+  store i32 %v19, ptr addrspace(5) %r7, align 4
+  %v20 = extractelement <4 x i32> %v16, i32 3
+  store i32 %v20, ptr addrspace(5) %r8, align 4
+  %v21 = inttoptr i64 %v4 to ptr addrspace(1)
+  %v22 = insertelement <4 x i32> undef, i32 %v17, i32 0
+  %v23 = insertelement <4 x i32> %v22, i32 %v18, i32 1
+  %v24 = insertelement <4 x i32> %v23, i32 %v19, i32 2
+  %v25 = insertelement <4 x i32> %v24, i32 %v20, i32 3
+  store <4 x i32> %v25, ptr addrspace(1) %v21, align 16
+  store <4 x i32> zeroinitializer, ptr addrspace(5) %s26, align 16
+  %v29 = icmp ne i64 %v2, 0
+  br i1 %v29, label %t27, label %t28
+t27:
+  %v30 = call <4 x i32> @rg_tex_fetch(i64 %v2, i32 5, i32 %v5, i32 0, i32 0, i32 %v7) #3
+  store <4 x i32> %v30, ptr addrspace(5) %s26, align 16
+  br label %t28
+t28:
+  %v31 = load <4 x i32>, ptr addrspace(5) %s26, align 16
+  %v32 = extractelement <4 x i32> %v31, i32 0
+  store i32 %v32, ptr addrspace(5) %r5, align 4
+  %v33 = extractelement <4 x i32> %v31, i32 1
+  store i32 %v33, ptr addrspace(5) %r6, align 4
+  %v34 = extractelement <4 x i32> %v31, i32 2
+  store i32 %v34, ptr addrspace(5) %r7, align 4
+  %v35 = extractelement <4 x i32> %v31, i32 3
+  store i32 %v35, ptr addrspace(5) %r8, align 4
+  %v36 = inttoptr i64 %v4 to ptr addrspace(1)
+  %v37 = getelementptr i8, ptr addrspace(1) %v36, i64 16
+  %v38 = insertelement <4 x i32> undef, i32 %v32, i32 0
+  %v39 = insertelement <4 x i32> %v38, i32 %v33, i32 1
+  %v40 = insertelement <4 x i32> %v39, i32 %v34, i32 2
+  %v41 = insertelement <4 x i32> %v40, i32 %v35, i32 3
+  store <4 x i32> %v41, ptr addrspace(1) %v37, align 16
+  store <4 x i32> zeroinitializer, ptr addrspace(5) %s42, align 16
+  %v45 = icmp ne i64 %v2, 0
+  br i1 %v45, label %t43, label %t44
+t43:
+  %v46 = bitcast i32 %v6 to float
+  %v47 = bitcast i32 %v5 to float
+  %v48 = bitcast i32 %v6 to float
+  %v49 = bitcast i32 %v7 to float
+  %v50 = call <4 x i32> @rg_tex_level(i64 %v2, i32 3, float %v47, float %v48, float %v49, i32 0, float %v46) #3
+  store <4 x i32> %v50, ptr addrspace(5) %s42, align 16
+  br label %t44
+t44:
+  %v51 = load <4 x i32>, ptr addrspace(5) %s42, align 16
+  %v52 = extractelement <4 x i32> %v51, i32 0
+  store i32 %v52, ptr addrspace(5) %r5, align 4
+  %v53 = extractelement <4 x i32> %v51, i32 1
+  store i32 %v53, ptr addrspace(5) %r6, align 4
+  %v54 = extractelement <4 x i32> %v51, i32 2
+  store i32 %v54, ptr addrspace(5) %r7, align 4
+  %v55 = extractelement <4 x i32> %v51, i32 3
+  store i32 %v55, ptr addrspace(5) %r8, align 4
+  %v56 = inttoptr i64 %v4 to ptr addrspace(1)
+  %v57 = getelementptr i8, ptr addrspace(1) %v56, i64 32
+  %v58 = insertelement <4 x i32> undef, i32 %v52, i32 0
+  %v59 = insertelement <4 x i32> %v58, i32 %v53, i32 1
+  %v60 = insertelement <4 x i32> %v59, i32 %v54, i32 2
+  %v61 = insertelement <4 x i32> %v60, i32 %v55, i32 3
+  store <4 x i32> %v61, ptr addrspace(1) %v57, align 16
+  %v62 = call i64 @rg_surf_address(i64 %v2, i32 2, i32 %v5, i32 %v6, i32 0, i32 0, i32 8, i32 2) #3
+  %v63 = icmp ne i64 %v62, 0
+  store [2 x i32] zeroinitializer, ptr addrspace(5) %s64, align 16
+  br i1 true, label %t65, label %t66
+t65:
+  %v67 = inttoptr i64 %v62 to ptr addrspace(1)
+  %v68 = getelementptr i8, ptr addrspace(1) %v67, i32 0
+  %v69 = load volatile i32, ptr addrspace(1) %v68, align 4
+  %v70 = getelementptr i8, ptr addrspace(5) %s64, i32 0
+  store i32 %v69, ptr addrspace(5) %v70, align 4
+  %v71 = getelementptr i8, ptr addrspace(1) %v67, i32 4
+  %v72 = load volatile i32, ptr addrspace(1) %v71, align 4
+  %v73 = getelementptr i8, ptr addrspace(5) %s64, i32 4
+  store i32 %v72, ptr addrspace(5) %v73, align 4
+  br label %t66
+t66:
+  %v74 = getelementptr i8, ptr addrspace(5) %s64, i32 0
+  %v75 = load i32, ptr addrspace(5) %v74, align 4
+  store i32 %v75, ptr addrspace(5) %r5, align 4
+  %v76 = getelementptr i8, ptr addrspace(5) %s64, i32 4
+  %v77 = load i32, ptr addrspace(5) %v76, align 4
+  store i32 %v77, ptr addrspace(5) %r6, align 4
+  %v78 = call i32 @rg_tex_word(i64 %v2, i32 28) #3
+  store i32 %v78, ptr addrspace(5) %r7, align 4
+  %v79 = insertelement <4 x i32> zeroinitializer, i32 %v75, i32 0
+  %v80 = insertelement <4 x i32> %v79, i32 %v77, i32 1
+  %v81 = insertelement <4 x i32> %v80, i32 %v78, i32 2
+  %v82 = insertelement <4 x i32> %v81, i32 %v55, i32 3
+  call void @rg_surf_put(i64 %v2, i32 2, i32 %v5, i32 %v6, i32 0, i32 0, i32 0, <4 x i32> %v82) #3
   br label %leave
 leave:
   ret void

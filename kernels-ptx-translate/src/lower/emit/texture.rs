@@ -134,19 +134,37 @@ impl<'a> Emit<'_, '_, 'a> {
         let operand = self.operand(i, 1)?;
         let place = self.place(i, operand, geometry)?;
         let further = i.operands.len() - 2;
-        let words = match from {
+        let words = self.through(&place.object.clone(), |this| match from {
             ScalarType::S32 if further == 0 && !geometry.cube => {
                 let ([x, y, z], number) = (&place.at, geometry.number());
                 let arguments = [&place.object, &number, x, y, z, &place.layer].map(String::as_str);
-                self.t.call("rg_tex_fetch", &arguments)
+                Ok(this.t.call("rg_tex_fetch", &arguments))
             }
             ScalarType::F32 => {
-                let detail = self.detail(i, &place, geometry)?;
-                self.sample(place, geometry, detail.as_deref())
+                let detail = this.detail(i, &place, geometry)?;
+                Ok(this.sample(place, geometry, detail.as_deref()))
             }
-            _ => return Err(i.unsupported()),
-        };
+            _ => Err(i.unsupported()),
+        })?;
         self.words(i, &words)
+    }
+
+    /// Four words that `fetch` finds through an object. Number 0 is no object, and gives zeroes: as recorded, that is no fault.
+    fn through(&mut self, object: &str, fetch: impl FnOnce(&mut Self) -> Result<Val>) -> Result<Val> {
+        let slot = self.t.slot("<4 x i32>", 16);
+        st!(
+            self.t,
+            "store <4 x i32> zeroinitializer, ptr addrspace(5) {slot}, align 16"
+        );
+        let (there, join) = (self.t.label(), self.t.label());
+        let is_object = ir!(self.t, "icmp ne i64 {object}, 0");
+        st!(self.t, "br i1 {is_object}, label %{there}, label %{join}");
+        self.t.place(&there);
+        let words = fetch(self)?;
+        st!(self.t, "store <4 x i32> {words}, ptr addrspace(5) {slot}, align 16");
+        st!(self.t, "br label %{join}");
+        self.t.place(&join);
+        Ok(ir!(self.t, "load <4 x i32>, ptr addrspace(5) {slot}, align 16"))
     }
 
     /// The level of detail that the operands after the place ask for.
@@ -218,10 +236,12 @@ impl<'a> Emit<'_, '_, 'a> {
         }
         let operand = self.operand(i, 1)?;
         let place = self.place(i, operand, geometry)?;
-        let ([x, y, _], layer) = self.coordinates(&place, geometry);
-        let (number, channel) = (geometry.number(), channel.to_string());
-        let arguments = [&place.object, &number, &x, &y, &layer, &channel].map(String::as_str);
-        let words = self.t.call("rg_tex_gather", &arguments);
+        let words = self.through(&place.object.clone(), |this| {
+            let ([x, y, _], layer) = this.coordinates(&place, geometry);
+            let (number, channel) = (geometry.number(), channel.to_string());
+            let arguments = [&place.object, &number, &x, &y, &layer, &channel].map(String::as_str);
+            Ok(this.t.call("rg_tex_gather", &arguments))
+        })?;
         self.words(i, &words)
     }
 
