@@ -1,6 +1,6 @@
 /* What the multi-process test programs share: ranks forked before any GPU call, a shared page and barriers in MPI's place, and
-   the driver's functions, opened by name as MPI layers do. A rank that hangs is ended by its alarm; ranks leave by exit(), so that
-   teardown is part of the test. */
+   the driver's functions, opened by name as MPI layers do. A rank that hangs is ended by its alarm, and one that fails ends the others;
+   ranks leave by exit(), so that teardown is part of the test. */
 #ifndef WORLD_H
 #define WORLD_H
 #ifndef _GNU_SOURCE
@@ -8,6 +8,7 @@
 #endif
 #include <dirent.h>
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,10 +89,11 @@ static __attribute__((unused)) void use_device(void) {
     OK(cuCtxSetCurrent(context));
 }
 
-/* Runs `body` in every rank for at most `seconds`; the exit status of the program. */
+/* Runs `body` in every rank for at most `seconds`; the exit status of the program. A rank that fails may leave others waiting for what
+   only it would do, in calls that see no barrier: they get a second to say what they have to say. */
 static __attribute__((unused)) int run_ranks(void (*body)(void), unsigned seconds) {
-    int status, failed = 0;
-    pid_t children[MOST_RANKS];
+    int status, failed = 0, patience = 100;
+    pid_t children[MOST_RANKS], child;
     world = mmap(NULL, sizeof *world, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (world == MAP_FAILED || ranks < 1 || ranks > MOST_RANKS) return 2;
     fflush(NULL);
@@ -105,15 +107,22 @@ static __attribute__((unused)) int run_ranks(void (*body)(void), unsigned second
             exit(0);
         }
     }
-    for (int left = ranks; left > 0; left--) {
-        pid_t child = wait(&status);
-        if (child < 0) break;
+    for (int left = ranks; left > 0;) {
+        if ((child = waitpid(-1, &status, failed ? WNOHANG : 0)) < 0) break;
+        if (child == 0) {
+            for (int rank = 0; patience == 0 && rank < ranks; rank++)
+                if (children[rank]) kill(children[rank], SIGKILL);
+            if (patience-- > 0) usleep(10000);
+            else waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOWAIT);
+            continue;
+        }
+        for (int rank = 0; rank < ranks; rank++) {
+            if (children[rank] != child) continue;
+            children[rank] = 0, left--;
+            if (WIFSIGNALED(status)) fprintf(stderr, "rank %d: signal %d\n", rank, WTERMSIG(status));
+            else if (status) fprintf(stderr, "rank %d: exit status %d\n", rank, WEXITSTATUS(status));
+        }
         if (status == 0) continue;
-        for (int rank = 0; rank < ranks; rank++)
-            if (children[rank] == child) {
-                if (WIFSIGNALED(status)) fprintf(stderr, "rank %d: signal %d\n", rank, WTERMSIG(status));
-                else fprintf(stderr, "rank %d: exit status %d\n", rank, WEXITSTATUS(status));
-            }
         failed = 1;
         __atomic_store_n(&world->failed, 1, __ATOMIC_RELEASE);
     }
