@@ -477,6 +477,50 @@ CASE(virtual_functions) {
     if (got[i] != (i % 2 ? (float)(i * i) : (float)(3 * i * i))) return fail("thread %d: %g", i, got[i]);
 }
 
+// Objects of shared memory, used by whole blocks of 1024 between barriers.
+struct Stack {
+  int* data;
+  int top;
+  __device__ explicit Stack(int* where) : data(where), top(0) {}
+  __device__ virtual void push(int value) { data[atomicAdd(&top, 1)] = value; }
+  __device__ virtual int pop() { return data[atomicAdd(&top, -1) - 1]; }
+};
+struct Counter : Stack {
+  __device__ explicit Counter(int* where) : Stack(where) {}
+  __device__ void push(int value) override { atomicAdd(data, value); }
+  __device__ int pop() override { return *data; }
+};
+__global__ void shared_objects(int* popped, int* sums) {
+  __shared__ int data[1024], sum;
+  __shared__ alignas(Stack) unsigned char room[sizeof(Stack)], other_room[sizeof(Counter)];
+  __shared__ Stack *stack, *counter;
+  if (threadIdx.x == 0) {
+    sum = 0;
+    stack = new (room) Stack(data);
+    counter = new (other_room) Counter(&sum);
+  }
+  __syncthreads();
+  stack->push(threadIdx.x);
+  counter->push(threadIdx.x);
+  __syncthreads();
+  popped[blockIdx.x * blockDim.x + threadIdx.x] = stack->pop();
+  sums[blockIdx.x * blockDim.x + threadIdx.x] = counter->pop();
+}
+
+CASE(virtual_functions_between_barriers) {
+  const int threads = 1024, blocks = 2;
+  Device<int> popped(threads * blocks), sums(threads * blocks);
+  shared_objects<<<blocks, threads>>>(popped.data, sums.data);
+  auto got = popped.host(), sum = sums.host();
+  for (int block = 0; block < blocks; block++) {
+    std::sort(got.begin() + block * threads, got.begin() + (block + 1) * threads);
+    for (int i = 0; i < threads; i++) {
+      if (got[block * threads + i] != i) return fail("value %d: %d", i, got[block * threads + i]);
+      if (sum[block * threads + i] != threads * (threads - 1) / 2) return fail("thread %d: sum %d", i, sum[block * threads + i]);
+    }
+  }
+}
+
 struct Parameters {
   char tag;
   double scale;

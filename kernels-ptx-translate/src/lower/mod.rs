@@ -99,6 +99,13 @@ fn instructions<'m, 'a>(module: &'m Module<'a>, id: FuncId) -> impl Iterator<Ite
     })
 }
 
+/// A call of whatever function a register names.
+fn is_indirect_call(i: &Instruction<'_>) -> bool {
+    i.call
+        .as_ref()
+        .is_some_and(|call| matches!(call.callee, Operand::Register(_)))
+}
+
 /// Functions whose address is an operand of anything but a call, or stands in a variable's initial value.
 fn address_taken(module: &Module<'_>, functions: &[FuncId]) -> Vec<FuncId> {
     let mut found = BTreeSet::new();
@@ -226,25 +233,31 @@ pub fn lower_kernel(module: &Module<'_>, request: &CompileRequest) -> Result<Low
         return Err(TranslateError::NoSuchEntry(request.entry.clone()));
     };
     let mut found = reachable(module, entry);
-    let taken = address_taken(module, &found.functions);
-    // An indirect call may reach functions that only tables in memory name.
-    let indirect = |i: &Instruction<'_>| {
-        i.call
-            .as_ref()
-            .is_some_and(|c| matches!(c.callee, Operand::Register(_)))
-    };
-    if found.functions.iter().any(|&id| instructions(module, id).any(indirect)) {
-        for &id in &taken {
-            let more = reachable(module, id);
-            found.functions.extend(more.functions);
-            found.variables.extend(more.variables);
+    let mut taken = address_taken(module, &found.functions);
+    // An indirect call may reach functions that only tables in memory name, and these may name others.
+    if found
+        .functions
+        .iter()
+        .any(|&id| instructions(module, id).any(is_indirect_call))
+    {
+        loop {
+            for &id in &taken {
+                let more = reachable(module, id);
+                found.functions.extend(more.functions);
+                found.variables.extend(more.variables);
+            }
+            let mut seen = HashSet::new();
+            found.functions.retain(|id| seen.insert(*id));
+            let known = taken.len();
+            taken = address_taken(module, &found.functions);
+            if taken.len() == known {
+                break;
+            }
         }
-        let mut seen = HashSet::new();
-        found.functions.retain(|id| seen.insert(*id));
         found.variables.sort_unstable();
         found.variables.dedup();
     }
-    let (demands, waits) = warp_layout::demands(module, &found.functions)?;
+    let (demands, waits) = warp_layout::demands(module, &found.functions, &taken)?;
     let function = module.function(entry);
     let limit = function.directives.req_ntid.or(function.directives.max_ntid);
     let (layout, max_threads) = choose(request, limit, demands)?;

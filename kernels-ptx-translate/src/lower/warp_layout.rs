@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::flow::{Flow, is_transfer};
+use super::is_indirect_call;
 use crate::protocol::TranslateError;
 use crate::ptx::ast::{Address, AddressBase, FuncId, Instruction, Module, Operand, Parameter, RegId, Symbol};
 
@@ -156,10 +157,21 @@ fn callee(i: &Instruction<'_>) -> Option<FuncId> {
 /// The branches of each function, by block, on which a thread waits for others.
 pub type Waits = HashMap<FuncId, HashSet<usize>>;
 
-/// What the kernel `functions[0]` and the functions it reaches ask for, and where they wait.
-pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<(Demands, Waits), TranslateError> {
+/// What the kernel `functions[0]` and the functions it reaches ask for, and where they wait. Indirect calls reach those of
+/// `address_taken`.
+pub fn demands(
+    module: &Module<'_>,
+    functions: &[FuncId],
+    address_taken: &[FuncId],
+) -> Result<(Demands, Waits), TranslateError> {
     let barriers = holding(module, functions, is_barrier)?;
+    let may_reach = |kind: &HashSet<FuncId>| {
+        let mut reached = address_taken.iter().map(|&f| module.function(f).alias.unwrap_or(f));
+        reached.any(|f| kind.contains(&f))
+    };
+    let calls_may_stop = may_reach(&barriers);
     let watching = holding(module, functions, is_watched_load)?;
+    let calls_may_watch = may_reach(&watching);
     let mut demands = Demands::default();
     let mut waiting = Waits::new();
     for &id in functions {
@@ -171,16 +183,14 @@ pub fn demands(module: &Module<'_>, functions: &[FuncId]) -> Result<(Demands, Wa
         for i in flow.blocks.iter().flat_map(|b| &b.instructions) {
             demands.named_barriers |= is_named(i);
             demands.cells |= is_named(i) || (is_barrier(i) && i.has("red"));
-            // An indirect call could reach any of them.
-            if i.call
-                .as_ref()
-                .is_some_and(|c| matches!(c.callee, Operand::Register(_)))
-                && !barriers.is_empty()
-            {
-                demands.barriers = true;
-            }
+            // Lanes that go to different functions meet a barrier in different places.
+            demands.barriers |= calls_may_stop && is_indirect_call(i);
         }
-        let watched = |i: &Instruction<'_>| is_watched_load(i) || callee(i).is_some_and(|f| watching.contains(&f));
+        let watched = |i: &Instruction<'_>| {
+            is_watched_load(i)
+                || callee(i).is_some_and(|f| watching.contains(&f))
+                || calls_may_watch && is_indirect_call(i)
+        };
         let branches = waits(&flow, &stops, &watched);
         demands.spins |= !branches.is_empty();
         waiting.insert(id, branches);
