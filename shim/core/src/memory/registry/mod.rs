@@ -48,8 +48,8 @@ struct Writer {
 #[cfg(not(loom))]
 pub static REGISTRY: Registry = Registry::new();
 
-/// What lies at `address`, if CUDA knows it. Lock-free; for memory that lies near no block two loads, the second of which is always of the same few lines of the cache where its
-/// gigabyte holds none.
+/// What lies at `address`, if CUDA knows it. Lock-free; for memory that lies near no block two loads, the second of which is
+/// always of the same few lines of the cache where its gigabyte holds none.
 #[cfg(not(loom))]
 #[inline]
 pub fn lookup(address: u64) -> Option<Entry> {
