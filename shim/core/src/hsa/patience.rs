@@ -6,8 +6,8 @@
 //! ranks share processors.
 //!
 //! Waking an idle processor takes longer than the sleep, tens of microseconds where it is virtual. So who waits for a device looks on for
-//! longer as long as that pays: a longer look that has not seen the end keeps all threads from longer looks for a while. Where
-//! the processor is needed for what is waited for, that is half a hundredth of a thread's time at most.
+//! longer as long as that pays and nobody else wants the processor: soon it offers that to others between two looks. A longer look that
+//! has not seen the end, or that somebody interrupted, keeps all threads from longer looks for a while.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,10 +15,12 @@ use std::time::{Duration, Instant};
 
 /// How long a wait looks without a pause: a few short kernels and a copy. A sleep of 5 us takes four times that where timers are slow.
 const LOOKING: Duration = Duration::from_micros(50);
-/// How long it looks while that pays: some hundred short kernels, or a megabyte over the bus.
-const LOOKING_ON: Duration = Duration::from_micros(500);
+/// From then on the processor is offered to others between two looks: some of them may be what is waited for.
+const ALONE: Duration = Duration::from_micros(500);
+/// How long it looks while that pays: some thousand short kernels, or some megabytes over the bus.
+const LOOKING_ON: Duration = Duration::from_millis(5);
 /// For how long nobody looks on after it has not paid.
-const CHASTENED: Duration = Duration::from_millis(100);
+const CHASTENED: Duration = Duration::from_secs(1);
 /// Least and most time between two looks.
 const SHORTEST: Duration = Duration::from_micros(5);
 const LONGEST: Duration = Duration::from_micros(500);
@@ -49,12 +51,23 @@ fn clock(now: Instant) -> u64 {
     now.duration_since(*START.get_or_init(|| now)).as_nanos() as u64
 }
 
+/// How often the calling thread had to make room for another.
+fn interruptions() -> libc::c_long {
+    // SAFETY: a structure of numbers.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: the structure is alive.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    usage.ru_nivcsw
+}
+
 /// One wait.
 #[derive(Debug)]
 pub struct Patience {
     since: Instant,
     /// How long it looks without a pause.
     looking: Duration,
+    /// The thread's [`interruptions`] when it began to offer its processor.
+    interruptions: Option<libc::c_long>,
     /// The timer slack that the application gave its thread, once we have changed it.
     slack: Option<libc::c_ulong>,
 }
@@ -66,6 +79,7 @@ impl Patience {
         Self {
             since: Instant::now(),
             looking: LOOKING,
+            interruptions: None,
             slack: None,
         }
     }
@@ -83,9 +97,16 @@ impl Patience {
     pub fn pause(&mut self) {
         let now = Instant::now();
         let waited = now.duration_since(self.since);
-        if waited < self.looking {
+        if waited < self.looking.min(ALONE) {
             std::hint::spin_loop();
             return;
+        }
+        if waited < self.looking {
+            let before = *self.interruptions.get_or_insert_with(interruptions);
+            std::thread::yield_now();
+            if interruptions() == before {
+                return;
+            }
         }
         if self.looking == LOOKING_ON {
             self.looking = LOOKING;
@@ -124,7 +145,7 @@ mod tests {
         while first.slack.is_none() {
             first.pause();
         }
-        assert!(first.since.elapsed() >= LOOKING_ON);
+        assert!(first.since.elapsed() >= ALONE);
         assert_eq!(Patience::for_device().looking, LOOKING);
         std::thread::sleep(CHASTENED);
         assert_eq!(Patience::for_device().looking, LOOKING_ON);
