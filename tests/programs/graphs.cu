@@ -709,6 +709,96 @@ CASE(copies_of_freed_memory_are_refused_and_replaced) {
   OK(cudaStreamDestroy(stream));
 }
 
+// What stands before the refused node must not have run, whatever refuses and however often. CUDA looks at less of this before it goes on.
+CASE(a_launch_that_is_refused_runs_nothing) {
+  cudaStream_t stream;
+  OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  static int calls;
+  for (int kind = 0; kind < 6; kind++) {
+    Device<int> ran(std::vector<int>{0, 0, 0}), fine(4);
+    int *gone, *pooled;
+    calls = 0;
+    cudaGraph_t graph;
+    OK(cudaGraphCreate(&graph, 0));
+    cudaGraphNode_t before = kernel(graph, {}, add, ran.data, 1);
+    cudaHostNodeParams call = {};
+    call.fn = [](void*) { calls++; };
+    cudaGraphNode_t host, filled, refused = nullptr;
+    OK(cudaGraphAddHostNode(&host, graph, &before, 1, &call));
+    cudaMemsetParams to = {};
+    to.dst = ran.data + 1;
+    to.value = 9;
+    to.elementSize = 4;
+    to.width = to.height = 1;
+    OK(cudaGraphAddMemsetNode(&filled, graph, nullptr, 0, &to));
+    OK(cudaMalloc(&gone, 64));
+    OK(cudaMallocAsync(&pooled, 64, stream));
+    cudaArray_t array = nullptr;
+    const cudaChannelFormatDesc ints = cudaCreateChannelDesc<int>();
+    if (kind == 0) OK(cudaGraphAddMemcpyNode1D(&refused, graph, &host, 1, fine.data, gone, 16, cudaMemcpyDefault));
+    if (kind == 1 || kind == 2) {
+      to.dst = kind == 1 ? gone : pooled;
+      OK(cudaGraphAddMemsetNode(&refused, graph, &host, 1, &to));
+    }
+    if (kind == 3) {
+      OK(cudaMallocArray(&array, &ints, 4, 1));
+      cudaMemcpy3DParms copy = {};
+      copy.dstArray = array;
+      copy.srcPtr = make_cudaPitchedPtr(fine.data, 16, 4, 1);
+      copy.extent = make_cudaExtent(4, 1, 1);
+      copy.kind = cudaMemcpyDeviceToDevice;
+      OK(cudaGraphAddMemcpyNode(&refused, graph, &host, 1, &copy));
+    }
+    if (kind == 4) {
+      CUstreamBatchMemOpParams write = {};
+      write.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+      write.writeValue.address = (CUdeviceptr)gone;
+      CUDA_BATCH_MEM_OP_NODE_PARAMS params = {};
+      cuCtxGetCurrent(&params.ctx);
+      params.count = 1;
+      params.paramArray = &write;
+      EXPECT(cuGraphAddBatchMemOpNode((CUgraphNode*)&refused, (CUgraph)graph, (CUgraphNode*)&host, 1, &params) == CUDA_SUCCESS);
+    }
+    if (kind == 5) {
+      // The graph's own memory, used once more after its end.
+      cudaMemAllocNodeParams params = {};
+      params.poolProps.allocType = cudaMemAllocationTypePinned;
+      params.poolProps.location.type = cudaMemLocationTypeDevice;
+      params.bytesize = 64;
+      cudaGraphNode_t made, used, freed;
+      OK(cudaGraphAddMemAllocNode(&made, graph, &host, 1, &params));
+      OK(cudaGraphAddMemcpyNode1D(&used, graph, &made, 1, params.dptr, fine.data, 16, cudaMemcpyDefault));
+      OK(cudaGraphAddMemFreeNode(&freed, graph, &used, 1, params.dptr));
+      OK(cudaGraphAddMemcpyNode1D(&refused, graph, &freed, 1, fine.data, params.dptr, 16, cudaMemcpyDefault));
+    }
+    kernel(graph, {refused}, add, ran.data + 2, 1);
+    cudaGraphExec_t exec = ready(graph);
+    if (kind < 5) {
+      OK(cudaGraphLaunch(exec, stream));
+      OK(cudaStreamSynchronize(stream));
+      EXPECT((ran.host() == std::vector<int>{1, 9, 1}) && calls == 1);
+    }
+    OK(cudaFree(gone));
+    OK(cudaFreeAsync(pooled, stream));
+    if (array) OK(cudaFreeArray(array));
+    OK(cudaStreamSynchronize(stream));
+    OK(cudaMemset(ran.data, 0, 3 * sizeof(int)));
+    OK(cudaDeviceSynchronize());
+    calls = 0;
+    for (int again = 0; again < 2; again++) {
+      const cudaError_t refusal = cudaGraphLaunch(exec, stream);
+      cudaGetLastError();
+      EXPECT(refusal == (kind == 3 ? cudaErrorInvalidResourceHandle : cudaErrorInvalidValue));
+      OK(cudaStreamSynchronize(stream));
+      OK(cudaDeviceSynchronize());
+      EXPECT((ran.host() == std::vector<int>{0, 0, 0}) && calls == 0);
+    }
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
+  }
+  OK(cudaStreamDestroy(stream));
+}
+
 CASE(a_captured_solver_converges) {
   std::vector<double> b(N), zero(N, 0);
   double rr = 0;

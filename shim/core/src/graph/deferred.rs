@@ -18,6 +18,15 @@ use crate::stream::staging::Chunk;
 /// Staging buffers of one copy; in the stream's order a buffer is free again when its turn comes.
 const BUFFERS: usize = 4;
 
+/// Checks a copy whose sides are `to` and `from` by now.
+///
+/// # Errors
+/// INVALID_VALUE when memory of a side was freed since the copy was described.
+pub(super) fn check(operation: &Copy, to: Place, from: Place) -> Result<()> {
+    operation.origins.0.check(to)?;
+    operation.origins.1.check(from)
+}
+
 /// Enqueues a copy.
 ///
 /// # Errors
@@ -25,8 +34,7 @@ const BUFFERS: usize = 4;
 pub(super) fn enqueue(stream: &Arc<Stream>, operation: &Copy) -> Result<()> {
     let Copy { dst, src, extent, .. } = operation;
     let (to, from) = (place(dst, extent)?, place(src, extent)?);
-    operation.origins.0.check(to)?;
-    operation.origins.1.check(from)?;
+    check(operation, to, from)?;
     match (to, from) {
         (Place::Device(device), Place::Pageable) => upload(stream, device, &spans(dst, src, extent)),
         (Place::Pageable, Place::Device(device)) => download(stream, device, &spans(dst, src, extent)),

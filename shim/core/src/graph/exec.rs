@@ -122,7 +122,9 @@ impl Exec {
         capture::refuse(stream)?;
         let mut state = self.state();
         let plan = state.plan()?;
-        self.check_memory(&state.items)?;
+        let freed = self.freed_at_launch(&state.items);
+        plan.check(stream, &freed)?;
+        freed.iter().try_for_each(|block| block.end())?;
         if !state.last.is_done() {
             stream.wait_for(&state.last);
         }
@@ -139,33 +141,16 @@ impl Exec {
         self.state().plan().map(|_| ())
     }
 
-    /// What is allocated must have been freed, and what is freed must be allocated, by the time of the launch.
-    fn check_memory(&self, items: &[Item]) -> Result<()> {
-        let allocated: Vec<&Arc<Allocation>> = items
-            .iter()
-            .filter_map(|item| match &item.operation {
-                Operation::Alloc(block) => Some(block),
-                _ => None,
-            })
-            .collect();
-        for item in items {
-            match &item.operation {
-                Operation::Alloc(block) if block.is_live() => {
-                    if self.flags.0 & Flags::AUTO_FREE == 0 {
-                        return Err(Error::INVALID_VALUE);
-                    }
-                    block.end()?;
-                }
-                Operation::Free(block) => {
-                    let here = allocated.iter().any(|known| Arc::ptr_eq(known, block));
-                    if !here && !block.is_live() {
-                        return Err(Error::INVALID_VALUE);
-                    }
-                }
-                _ => {}
-            }
+    /// What earlier launches allocated and nobody has freed since, if launches free that.
+    fn freed_at_launch(&self, items: &[Item]) -> Vec<Arc<Allocation>> {
+        if self.flags.0 & Flags::AUTO_FREE == 0 {
+            return Vec::new();
         }
-        Ok(())
+        let live = |item: &Item| match &item.operation {
+            Operation::Alloc(block) if block.is_live() => Some(Arc::clone(block)),
+            _ => None,
+        };
+        items.iter().filter_map(live).collect()
     }
 
     /// Replaces the parameters of the node that `node` was instantiated as.

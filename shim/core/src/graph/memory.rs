@@ -75,6 +75,11 @@ impl Allocation {
         self.block.size()
     }
 
+    /// Whether `address` lies in it.
+    pub fn contains(&self, address: u64) -> bool {
+        address.wrapping_sub(self.address()) < self.size()
+    }
+
     /// The context it was made in.
     pub fn context(&self) -> &'static Context {
         self.block.context()
@@ -139,7 +144,7 @@ pub fn owns(address: u64) -> bool {
             .next_back()
             .and_then(|(_, block)| block.upgrade())
     };
-    found.is_some_and(|block| address - block.address() < block.size())
+    found.is_some_and(|block| block.contains(address))
 }
 
 /// Calls `f` with the address of every block on a device, live or not.

@@ -10,6 +10,7 @@
 //! parameters may change. A [`plan::Plan`] is what a launch submits, and never changes: launches on their way keep theirs.
 
 pub mod capture;
+mod check;
 mod deferred;
 mod dot;
 mod exec;

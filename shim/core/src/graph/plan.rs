@@ -13,7 +13,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use super::check::Check;
 use super::flat::{Item, dependents, order};
+use super::memory::Allocation;
 use super::operation::Kernel;
 use super::{Operation, deferred};
 use crate::abi::{Error, Result};
@@ -93,10 +95,26 @@ impl Plan {
         })
     }
 
-    /// Enqueues a launch as one operation of `stream`. `keep` is what must outlive it besides the plan.
+    /// Looks whether a launch will be refused. `freed` ends when it begins.
     ///
     /// # Errors
-    /// What an operation fails with; those before it still run.
+    /// What an operation would be refused with.
+    pub fn check(&self, stream: &Stream, freed: &[Arc<Allocation>]) -> Result<()> {
+        let mut check = Check::new(stream, freed);
+        match &self.form {
+            Form::Nothing => Ok(()),
+            Form::Batch(owner, _) => check.packets(*owner),
+            Form::Steps(steps) => steps.iter().try_for_each(|step| match &step.work {
+                Work::Packets(owner, _) => check.packets(*owner),
+                Work::One(operation) => check.operation(operation),
+            }),
+        }
+    }
+
+    /// Enqueues a launch, which [`Plan::check`] has passed, as one operation of `stream`. `keep` is what must outlive it besides the plan.
+    ///
+    /// # Errors
+    /// MEMORY_ALLOCATION when an operation gets no memory to wait in; those before it still run.
     pub fn submit(self: &Arc<Self>, stream: &Stream, keep: &Resources) -> Result<()> {
         let resources = || -> Vec<Resource> { vec![Box::new((Arc::clone(self), Arc::clone(keep)))] };
         match &self.form {

@@ -175,6 +175,14 @@ pub unsafe fn prepare(
     })
 }
 
+/// Checks a launch of `function` on `device`, arguments aside. The shape has passed [`Shape::check`].
+///
+/// # Errors
+/// As [`prepare`].
+pub fn check(function: &Function, device: &'static Device, shape: &Shape, cooperative: bool) -> Result<()> {
+    plan(function, device, shape, cooperative).map(|_| ())
+}
+
 /// A number for a launch, unique in the process. Threads take them by the thousand.
 fn next_grid() -> u64 {
     const SHARE: u64 = 1 << 10;

@@ -347,6 +347,15 @@ impl Event {
         fault::check()
     }
 
+    /// Whether streams may wait for it: [`Event::wait_in`] will not refuse.
+    ///
+    /// # Errors
+    /// As [`Event::check`], and those of a point in a capture.
+    pub fn check_wait(&self) -> Result<()> {
+        self.check()?;
+        self.check_captured(false)
+    }
+
     /// Makes all later operations of `stream` wait for the last record.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use super::spans::{Extent, Side, Span, spans};
 use super::staging::Chunk;
 use super::stream::Stream;
 use crate::abi::{CUDA_MEMSET_NODE_PARAMS, Error, Result};
-use crate::device::{Device, context};
+use crate::device::{Context, Device, context};
 use crate::graph::operation::Fill;
 use crate::graph::{Operation, capture};
 
@@ -52,7 +52,7 @@ impl Target {
 /// # Errors
 /// INVALID_VALUE when the range is not device, managed or pinned memory, or the process's fault.
 pub fn fill(stream: &Stream, side: &Side, extent: &Extent, value: u32, element: usize) -> Result<()> {
-    let reach = side.reach(extent)?;
+    side.reach(extent)?;
     if extent.is_empty() {
         return Ok(());
     }
@@ -72,23 +72,26 @@ pub fn fill(stream: &Stream, side: &Side, extent: &Extent, value: u32, element: 
         }
         return Ok(());
     }
-    let (device, shift) = match locate(side.start, reach)? {
-        Place::Device(device) => {
-            // Recorded: filling another device's memory needs access to it, copying does not.
-            let context = context::of_streams(stream.owner()).ok_or(Error::CONTEXT_IS_DESTROYED)?;
-            if !usable(side.start, context) {
-                return Err(Error::INVALID_VALUE);
-            }
-            (device, 0)
-        }
-        Place::Pinned(views) => (stream.device(), views.device),
-        Place::Pageable => return Err(Error::INVALID_VALUE),
-    };
+    let context = context::of_streams(stream.owner()).ok_or(Error::CONTEXT_IS_DESTROYED)?;
+    let (device, shift) = place(context, side, extent)?;
     let side = Side {
         start: side.start.wrapping_add(shift),
         ..*side
     };
     raw(stream, device, &side, extent, value, element)
+}
+
+/// The device that fills in a context, and what must be added to get its addresses.
+///
+/// # Errors
+/// INVALID_VALUE when the range is not memory that the context may fill.
+pub fn place(context: &Context, side: &Side, extent: &Extent) -> Result<(&'static Device, u64)> {
+    match locate(side.start, side.reach(extent)?)? {
+        // Recorded: filling another device's memory needs access to it, copying does not.
+        Place::Device(device) if usable(side.start, context) => Ok((device, 0)),
+        Place::Pinned(views) => Ok((context.device, views.device)),
+        Place::Device(_) | Place::Pageable => Err(Error::INVALID_VALUE),
+    }
 }
 
 /// As [`fill`], for memory that `device` reaches at these addresses and that need not be in the registry.

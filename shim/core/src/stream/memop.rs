@@ -272,13 +272,23 @@ impl std::fmt::Display for Condition {
     }
 }
 
+impl MemOp {
+    /// Where it looks or writes.
+    pub fn address(&self) -> Option<u64> {
+        match *self {
+            Self::Write { address, .. } | Self::Wait { address, .. } => Some(address),
+            Self::Barrier => None,
+        }
+    }
+}
+
 enum Checked {
     Write(Target, u64),
     Wait(Condition),
     Barrier,
 }
 
-fn check(stream: &Stream, operation: &MemOp) -> Result<Checked> {
+fn checked(stream: &Stream, operation: &MemOp) -> Result<Checked> {
     Ok(match *operation {
         MemOp::Write { address, value, width } => Checked::Write(Target::of(stream, address, width)?, value),
         MemOp::Wait {
@@ -296,6 +306,14 @@ fn check(stream: &Stream, operation: &MemOp) -> Result<Checked> {
     })
 }
 
+/// Whether `stream` may do an operation.
+///
+/// # Errors
+/// As [`Target::of`].
+pub fn check(stream: &Stream, operation: &MemOp) -> Result<()> {
+    checked(stream, operation).map(|_| ())
+}
+
 /// Enqueues operations in `stream`, one after the other; none if one of them is refused. Where it is captured they become a node.
 ///
 /// # Errors
@@ -308,7 +326,7 @@ pub fn enqueue(stream: &Stream, operations: &[MemOp]) -> Result<()> {
     }
     let checked: Vec<Checked> = operations
         .iter()
-        .map(|operation| check(stream, operation))
+        .map(|operation| checked(stream, operation))
         .collect::<Result<_>>()?;
     for operation in checked {
         match operation {
