@@ -71,9 +71,14 @@ static void by_handle(void) {
     is(100, 703), is(512, 10), is(513, 17), is(514, 55), is(515, 55), is(516, 66), is(518, 77), is(520, 88), is(521, 99);
     OK(cuMemAllocAsync(&block, 4096, stream));
     OK(cuMemsetD32Async(block, 111, 4, stream));
-    OK(cuMemcpyAsync(memory, block, 4, stream));
+    /* A pool is closed to the other device, which is asked for where its context is current; contexts that are named are open (recorded). */
+    OK(cuCtxGetCurrent(&owner));
+    const int refused = owner && owner != context ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    GIVES(refused, cuMemcpyAsync(memory, block, 4, stream));
+    OK(cuMemcpyPeerAsync(memory + 4, context, block, context, 4, stream));
     OK(cuMemFreeAsync(block, stream));
-    is(0, 111);
+    is(1, 111);
+    if (!refused) is(0, 111);
     OK(cuEventRecord(timed[0], stream));
     launch(function, stream, memory, 112);
     OK(cuEventRecord(timed[1], stream));

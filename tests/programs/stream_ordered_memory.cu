@@ -362,4 +362,71 @@ CASE(a_reset_ends_pools_and_their_memory) {
   OK(cudaFreeAsync(of_default, 0));
 }
 
+// Peer access opens no pool. Copies ask for the device that is current, fills for the stream's; calls that name both devices ask nobody.
+CASE(another_devices_pool_is_closed_until_it_is_opened) {
+  OK(cudaSetDevice(1));
+  cudaMemPool_t pool;
+  cudaStream_t theirs = stream();
+  unsigned *memory, seen[4], before[4] = {9, 8, 7, 6}, words[4] = {1, 2, 3, 4};
+  OK(cudaDeviceGetDefaultMemPool(&pool, 1));
+  OK(cudaMallocAsync(&memory, SIZE, theirs));
+  OK(cudaMemcpyAsync(memory, before, sizeof before, cudaMemcpyDefault, theirs));
+  OK(cudaStreamSynchronize(theirs));
+  OK(cudaSetDevice(0));
+  const cudaError_t enabled = cudaDeviceEnablePeerAccess(1, 0);
+  EXPECT(enabled == cudaSuccess || enabled == cudaErrorPeerAccessAlreadyEnabled);
+  cudaGetLastError();
+  cudaStream_t ours = stream();
+  Device<unsigned> here(std::vector<unsigned>(words, words + 4));
+  cudaGraph_t graph;
+  cudaGraphNode_t node;
+  OK(cudaGraphCreate(&graph, 0));
+  cudaMemAccessDesc access = {{cudaMemLocationTypeDevice, 0}, cudaMemAccessFlagsProtRead};
+  GIVES(cudaErrorNotSupported, cudaMemPoolSetAccess(pool, &access, 1));
+  for (int round = 0; round < 3; round++) {
+    const bool open = round == 1;
+    const cudaError_t wanted = open ? cudaSuccess : cudaErrorInvalidValue;
+    access.flags = open ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone;
+    OK(cudaMemPoolSetAccess(pool, &access, 1));
+    for (cudaStream_t s : {ours, theirs}) {
+      GIVES(wanted, cudaMemcpyAsync(memory, here.data, sizeof words, cudaMemcpyDefault, s));
+      GIVES(wanted, cudaMemcpyAsync(here.data, memory, sizeof words, cudaMemcpyDefault, s));
+      GIVES(wanted, cudaMemcpyAsync(memory, words, sizeof words, cudaMemcpyDefault, s));
+      GIVES(wanted, cudaMemcpyAsync(memory + 8, memory, sizeof words, cudaMemcpyDefault, s));
+      GIVES(wanted, cudaMemcpy2DAsync(memory, 8, here.data, 8, 8, 2, cudaMemcpyDefault, s));
+      OK(cudaStreamSynchronize(s));
+    }
+    GIVES(wanted, cudaMemcpy(seen, memory, sizeof seen, cudaMemcpyDefault));
+    GIVES(wanted, cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, memory, here.data, sizeof words, cudaMemcpyDefault));
+    GIVES(wanted, cudaMemsetAsync(memory + 16, 0x22, 16, ours));
+    if (open) {
+      check<<<1, 1, 0, ours>>>(memory, 1, 4, here.data + 3);
+      OK(cudaStreamSynchronize(ours));
+      EXPECT(memcmp(seen, words, sizeof words) == 0 && (here.host() == std::vector<unsigned>{1, 2, 3, 4}));
+    }
+    // Nothing that was refused has been done.
+    OK(cudaSetDevice(1));
+    OK(cudaMemcpyAsync(seen, memory, sizeof seen, cudaMemcpyDefault, ours));
+    OK(cudaStreamSynchronize(ours));
+    EXPECT(memcmp(seen, open ? words : before, sizeof seen) == 0);
+    OK(cudaMemsetAsync(memory, 0x11, 16, theirs));
+    OK(cudaStreamSynchronize(theirs));
+    OK(cudaSetDevice(0));
+    OK(cudaMemcpyPeerAsync(here.data, 0, memory, 1, sizeof words, ours));
+    OK(cudaStreamSynchronize(ours));
+    EXPECT((here.host() == std::vector<unsigned>(4, 0x11111111)));
+    OK(cudaMemcpy(here.data, round == 0 ? words : before, sizeof words, cudaMemcpyDefault));
+    OK(cudaMemcpyPeerAsync(memory, 1, here.data, 0, sizeof words, ours));
+    OK(cudaStreamSynchronize(ours));
+    // What the next round expects to find where it is refused.
+    OK(cudaMemcpyPeer(memory, 1, here.data, 0, sizeof words));
+    OK(cudaDeviceSynchronize());
+  }
+  OK(cudaFreeAsync(memory, theirs));
+  OK(cudaStreamSynchronize(theirs));
+  OK(cudaGraphDestroy(graph));
+  OK(cudaStreamDestroy(ours));
+  OK(cudaStreamDestroy(theirs));
+}
+
 int main(int argc, char** argv) { return run_cases(argc, argv); }

@@ -116,11 +116,8 @@ pub fn usable(start: u64, context: &Context) -> bool {
     let device = context.device;
     memory::lookup(start).is_some_and(|entry| match entry.kind {
         Kind::Mapping | Kind::HostMapping => Rights(entry.more).of(device.ordinal) != 0,
-        Kind::Pool => pool::rights_of_memory(entry.more).is_some_and(|rights| rights.of(device.ordinal) != 0),
-        Kind::Imported if pool::share::is_imported(&entry) => {
-            pool::share::rights_of_memory(entry.more, device.ordinal) != 0
-        }
-        _ => peer::enabled(context, entry.context.device),
+        _ => pool::rights_in(&entry, device)
+            .map_or_else(|| peer::enabled(context, entry.context.device), |flags| flags != 0),
     })
 }
 

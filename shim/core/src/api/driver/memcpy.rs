@@ -9,7 +9,7 @@ use crate::abi::{
 };
 use crate::device::{Context, context};
 use crate::graph;
-use crate::memory::array;
+use crate::memory::{array, pool};
 use crate::stream::copy::copy;
 use crate::stream::locate::{Place, place};
 use crate::stream::spans::{Extent, Side};
@@ -23,16 +23,29 @@ use std::sync::Arc;
 pub(in crate::api) struct Known {
     pub(in crate::api) dst: bool,
     pub(in crate::api) src: bool,
+    /// The call names a context or a device for each side, which has access to it; elsewhere the current one must have.
+    pub(in crate::api) named: bool,
+}
+
+impl Known {
+    pub(in crate::api) const fn new(dst: bool, src: bool) -> Self {
+        Self { dst, src, named: false }
+    }
+
+    /// Of a call that names the sides' contexts or devices.
+    pub(in crate::api) const fn named(self) -> Self {
+        Self { named: true, ..self }
+    }
 }
 
 /// `cuMemcpy`: any side may be anything.
-pub(in crate::api) const UNIFIED: Known = Known { dst: false, src: false };
+pub(in crate::api) const UNIFIED: Known = Known::new(false, false);
 /// Host to device.
-pub(in crate::api) const UP: Known = Known { dst: true, src: false };
+pub(in crate::api) const UP: Known = Known::new(true, false);
 /// Device to host.
-pub(in crate::api) const DOWN: Known = Known { dst: false, src: true };
+pub(in crate::api) const DOWN: Known = Known::new(false, true);
 /// Device to device.
-pub(in crate::api) const ACROSS: Known = Known { dst: true, src: true };
+pub(in crate::api) const ACROSS: Known = Known::new(true, true);
 
 /// Checks the sides and copies. As recorded, a known side may be pinned or managed memory as well as a device's.
 pub(in crate::api) fn transfer(
@@ -51,11 +64,20 @@ pub(in crate::api) fn transfer(
     unsafe { copy(stream, dst, src, extent, wait) }
 }
 
-/// Checks that both sides are there. Memory that a graph will allocate counts as known.
+/// Checks that both sides are there, and open to the current context's device, whatever stream copies (recorded). Memory that a graph
+/// will allocate counts as known.
 pub(in crate::api) fn check_sides(dst: &Side, src: &Side, extent: &Extent, known: Known) -> Result<()> {
     for (side, must_be_known) in [(dst, known.dst), (src, known.src)] {
         let place = place(side, extent)?;
         if must_be_known && matches!(place, Place::Pageable) && !graph::memory::owns(side.start) {
+            return Err(Error::INVALID_VALUE);
+        }
+        if let Place::Device(owner) = place
+            && !known.named
+            && let Some(current) = context::peek()
+            && current.device.ordinal != owner.ordinal
+            && !pool::is_open_to(side.start, current.device)
+        {
             return Err(Error::INVALID_VALUE);
         }
     }
@@ -135,23 +157,18 @@ impl Operand {
     }
 }
 
-fn boxed(stream: &Stream, dst: &Operand, src: &Operand, extent: &Extent, wait: bool) -> Result<()> {
+fn boxed(stream: &Stream, dst: &Operand, src: &Operand, extent: &Extent, named: bool, wait: bool) -> Result<()> {
     if extent.is_empty() {
         return Ok(());
     }
     let (to, to_known) = dst.side(extent)?;
     let (from, from_known) = src.side(extent)?;
-    transfer(
-        stream,
-        &to,
-        &from,
-        extent,
-        Known {
-            dst: to_known,
-            src: from_known,
-        },
-        wait,
-    )
+    let known = Known {
+        dst: to_known,
+        src: from_known,
+        named,
+    };
+    transfer(stream, &to, &from, extent, known, wait)
 }
 
 fn copy_2d(stream: &Stream, arguments: *const CUDA_MEMCPY2D, wait: bool) -> Result<()> {
@@ -185,7 +202,7 @@ fn copy_2d(stream: &Stream, arguments: *const CUDA_MEMCPY2D, wait: bool) -> Resu
         height: c.Height as u64,
         depth: 1,
     };
-    boxed(stream, &dst, &src, &extent, wait)
+    boxed(stream, &dst, &src, &extent, false, wait)
 }
 
 /// The two operands of a copy of a box, and its extent.
@@ -226,16 +243,17 @@ fn operands_3d(c: &CUDA_MEMCPY3D) -> (Operand, Operand, Extent) {
 pub(in crate::api) fn sides_3d(c: &CUDA_MEMCPY3D) -> Result<(Side, Side, Extent, Known)> {
     let (dst, src, extent) = operands_3d(c);
     let ((dst, dst_known), (src, src_known)) = (dst.side(&extent)?, src.side(&extent)?);
-    let known = Known {
-        dst: dst_known,
-        src: src_known,
-    };
-    Ok((dst, src, extent, known))
+    Ok((dst, src, extent, Known::new(dst_known, src_known)))
 }
 
 fn copy_3d(stream: &Stream, c: &CUDA_MEMCPY3D, wait: bool) -> Result<()> {
     let (dst, src, extent) = operands_3d(c);
-    boxed(stream, &dst, &src, &extent, wait)
+    boxed(stream, &dst, &src, &extent, false, wait)
+}
+
+fn copy_3d_peer(stream: &Stream, c: *const CUDA_MEMCPY3D_PEER, wait: bool) -> Result<()> {
+    let (dst, src, extent) = operands_3d(&without_contexts(c)?);
+    boxed(stream, &dst, &src, &extent, true, wait)
 }
 
 /// The peer form differs only by the two contexts, which the addresses say already.
@@ -279,7 +297,7 @@ fn without_contexts(arguments: *const CUDA_MEMCPY3D_PEER) -> Result<CUDA_MEMCPY3
 fn peer(dst: (CUdeviceptr, CUcontext), src: (CUdeviceptr, CUcontext), size: usize, stream: &Stream) -> Result<()> {
     Context::from_handle(dst.1)?.check()?;
     Context::from_handle(src.1)?.check()?;
-    linear(stream, dst.0, src.0, size, ACROSS, false)
+    linear(stream, dst.0, src.0, size, ACROSS.named(), false)
 }
 
 streamed! { driver
@@ -366,11 +384,11 @@ streamed! { driver
 
     /// CUDA Driver API, Memory Management: `cuMemcpy3DPeer`.
     fn cuMemcpy3DPeer(copy: *const CUDA_MEMCPY3D_PEER), fn cuMemcpy3DPeer_ptds(..) |default| {
-        copy_3d(&*own(default)?, &without_contexts(copy)?, true)
+        copy_3d_peer(&*own(default)?, copy, true)
     }
 
     /// CUDA Driver API, Memory Management: `cuMemcpy3DPeerAsync`.
     fn cuMemcpy3DPeerAsync(copy: *const CUDA_MEMCPY3D_PEER, stream: CUstream), fn cuMemcpy3DPeerAsync_ptsz(..) |default| {
-        copy_3d(&*resolve(stream, default)?, &without_contexts(copy)?, false)
+        copy_3d_peer(&*resolve(stream, default)?, copy, false)
     }
 }

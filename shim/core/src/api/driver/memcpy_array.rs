@@ -47,10 +47,7 @@ fn copy(stream: &Stream, dst: &Place, src: &Place, size: usize, wait: bool) -> R
     if extent.is_empty() {
         return Ok(());
     }
-    let known = Known {
-        dst: dst.is_known(),
-        src: src.is_known(),
-    };
+    let known = Known::new(dst.is_known(), src.is_known());
     transfer(stream, &dst.side(&extent)?, &src.side(&extent)?, &extent, known, wait)
 }
 

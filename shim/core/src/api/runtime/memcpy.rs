@@ -192,11 +192,11 @@ pub(super) fn box_sides(
     Ok((dst.side(element, &extent)?, src.side(element, &extent)?, extent))
 }
 
-fn copy_box(stream: &Stream, p: &cudaMemcpy3DParms, wait: bool) -> Result<()> {
+fn copy_box(stream: &Stream, p: &cudaMemcpy3DParms, known: Result<Known>, wait: bool) -> Result<()> {
     if p.extent.width == 0 || p.extent.height == 0 || p.extent.depth == 0 {
         return Ok(());
     }
-    let known = known(p.kind)?;
+    let known = known?;
     let to = Corner {
         pointer: &p.dstPtr,
         position: &p.dstPos,
@@ -224,13 +224,13 @@ fn copy_box_peer(stream: &Stream, p: &cudaMemcpy3DPeerParms, wait: bool) -> Resu
         extent: p.extent,
         kind: cudaMemcpyKind(3),
     };
-    copy_box(stream, &parameters, wait)
+    copy_box(stream, &parameters, Ok(ACROSS.named()), wait)
 }
 
 fn copy_peer(stream: &Stream, dst: (*mut c_void, c_int), src: (*const c_void, c_int), size: usize) -> Result<()> {
     device::get(dst.1)?;
     device::get(src.1)?;
-    linear(stream, dst.0 as u64, src.0 as u64, size, ACROSS, false)
+    linear(stream, dst.0 as u64, src.0 as u64, size, ACROSS.named(), false)
 }
 
 streamed! { runtime
@@ -263,12 +263,14 @@ streamed! { runtime
 
     /// CUDA Runtime API, Memory Management: `cudaMemcpy3D`.
     fn cudaMemcpy3D(parameters: *const cudaMemcpy3DParms), fn cudaMemcpy3D_ptds(..) |default| {
-        copy_box(&*own(default)?, &conv::read(parameters)?, true)
+        let parameters = conv::read(parameters)?;
+        copy_box(&*own(default)?, &parameters, known(parameters.kind), true)
     }
 
     /// CUDA Runtime API, Memory Management: `cudaMemcpy3DAsync`.
     fn cudaMemcpy3DAsync(parameters: *const cudaMemcpy3DParms, stream: cudaStream_t), fn cudaMemcpy3DAsync_ptsz(..) |default| {
-        copy_box(&*resolve(stream, default)?, &conv::read(parameters)?, false)
+        let parameters = conv::read(parameters)?;
+        copy_box(&*resolve(stream, default)?, &parameters, known(parameters.kind), false)
     }
 
     /// CUDA Runtime API, Memory Management: `cudaMemcpy3DPeer`.

@@ -35,7 +35,7 @@ use super::registry::{Description, Slot};
 use super::rights::Rights;
 use super::{Entry, Kind, REGISTRY};
 use crate::abi::{CUmemPool_attribute, Error, Result};
-use crate::device::{Context, Device};
+use crate::device::{Context, Device, peer};
 use crate::stream::Stream;
 
 /// Sizes are rounded up to this.
@@ -141,15 +141,13 @@ impl Pool {
     }
 
     /// `cuMemPoolSetAccess` for one device: see [`super::rights::checked`] for the flags. The owner keeps its access:
-    /// [`Error::INVALID_DEVICE`] when it is to lose it (recorded).
+    /// [`Error::INVALID_DEVICE`] when it is to lose it (recorded). Else as [`check_access`].
     pub fn set_access(&self, device: &'static Device, flags: u32) -> Result<()> {
         let own = device.ordinal == self.properties.device.ordinal;
         if own {
             return if flags == 3 { Ok(()) } else { Err(Error::INVALID_DEVICE) };
         }
-        if flags != 0 && !crate::device::peer::can_access(device, self.properties.device) {
-            return Err(Error::PEER_ACCESS_UNSUPPORTED);
-        }
+        check_access(device, self.properties.device, flags)?;
         // Under the lock, so that a segment that is added meanwhile is shared, too.
         let arena = locked(&self.arena);
         let rights = self.rights().with(device.ordinal, flags);
@@ -467,6 +465,34 @@ pub enum PoolValue {
     Word(u32),
     /// 8 bytes.
     Long(u64),
+}
+
+/// What another device than the owner may be given: nothing, or reading and writing.
+///
+/// # Errors
+/// NOT_SUPPORTED for reading alone (recorded), PEER_ACCESS_UNSUPPORTED where it cannot reach the owner's memory.
+fn check_access(device: &Device, owner: &Device, flags: u32) -> Result<()> {
+    match flags {
+        0 => Ok(()),
+        1 => Err(Error::NOT_SUPPORTED),
+        _ if peer::can_access(device, owner) => Ok(()),
+        _ => Err(Error::PEER_ACCESS_UNSUPPORTED),
+    }
+}
+
+/// What a device may do with memory of a pool, this process's or an imported one; `None` for memory of none.
+pub fn rights_in(entry: &Entry, device: &Device) -> Option<u32> {
+    match entry.kind {
+        Kind::Pool => Some(table::rights_of_memory(entry.more).map_or(0, |rights| rights.of(device.ordinal))),
+        Kind::Imported if share::is_imported(entry) => Some(share::rights_of_memory(entry.more, device.ordinal)),
+        _ => None,
+    }
+}
+
+/// Whether copies for a device may touch the memory at `address`, as far as that lies in a pool.
+pub fn is_open_to(address: u64, device: &Device) -> bool {
+    let rights = super::lookup(address).and_then(|entry| rights_in(&entry, device));
+    rights.is_none_or(|flags| flags != 0)
 }
 
 fn rounded(size: u64) -> Result<u64> {

@@ -329,8 +329,8 @@ pub fn set_access(handle: u64, device: &'static Device, flags: u32) -> Option<Re
     if own && flags != 3 {
         return Some(Err(Error::INVALID_DEVICE));
     }
-    if flags != 0 && !own && !device::peer::can_access(device, pool.context.device) {
-        return Some(Err(Error::PEER_ACCESS_UNSUPPORTED));
+    if !own && let Err(error) = super::check_access(device, pool.context.device, flags) {
+        return Some(Err(error));
     }
     pool.rights = pool.rights.with(device.ordinal, flags);
     Some(Ok(()))
