@@ -160,6 +160,10 @@ static void *no_context(void *unused) {
     if (current) DIE("a new thread has a context");
     by_handle();
     without_handle(INVALID_CONTEXT);
+    /* What is no handle of memory is seen before a context is missed. */
+    CUdeviceptr opened;
+    CUipcMemHandle none = {{0}};
+    GIVES(CUDA_ERROR_INVALID_VALUE, cuIpcOpenMemHandle(&opened, none, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     return unused;
 }
 

@@ -28,7 +28,13 @@ pub(in crate::api) fn open_memory(
 }
 
 fn open_driver(address: *mut CUdeviceptr, handle: &CUipcMemHandle, flags: c_uint) -> Result<()> {
-    let context = context::current()?;
+    let context = context::current().map_err(|error| match error {
+        // Recorded: bytes that are no handle are seen before a context is missed.
+        Error::DEVICE_UNINITIALIZED if !ipc::is_handle(&handle.reserved.map(c_char::cast_unsigned)) => {
+            Error::INVALID_VALUE
+        }
+        error => error,
+    })?;
     if address.is_null() {
         return Err(Error::INVALID_VALUE);
     }

@@ -113,6 +113,11 @@ pub(super) fn forget_exported(id: u64) {
     }
 }
 
+/// Whether bytes are a handle, of whatever memory and whether that is still there or not.
+pub fn is_handle(bytes: &[u8; HANDLE_SIZE]) -> bool {
+    Handle::decode(bytes).is_ok()
+}
+
 /// Another process's block, mapped into this one. Dropping it ends the mapping, which nothing uses any more.
 #[derive(Debug)]
 pub(in crate::memory) struct Attached {
