@@ -17,7 +17,7 @@ mod runtime;
 mod text;
 mod warp_layout;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::protocol::{CompileRequest, HIDDEN_ARGS_SIZE, TranslateError, WarpLayout};
 use crate::ptx::ast::{FuncId, Instruction, LabelKind, Module, Operand, StateSpace, Statement, Symbol, VarId};
@@ -67,6 +67,8 @@ struct Kernel<'m, 'a> {
     hidden_offset: u32,
     kernarg_size: u32,
     uses: BTreeSet<String>,
+    /// Functions that multiply fragments, name and text, by what they multiply.
+    products: BTreeMap<String, (String, String)>,
     uses_printf: bool,
     uses_heap: bool,
 }
@@ -279,6 +281,7 @@ pub fn lower_kernel(module: &Module<'_>, request: &CompileRequest) -> Result<Low
         hidden_offset,
         kernarg_size: hidden_offset + HIDDEN_ARGS_SIZE,
         uses: BTreeSet::new(),
+        products: BTreeMap::new(),
         uses_printf: false,
         uses_heap: false,
     };
@@ -288,6 +291,9 @@ pub fn lower_kernel(module: &Module<'_>, request: &CompileRequest) -> Result<Low
         if f.body.is_some() && (!f.is_entry || id == entry) {
             functions.push_str(&emit::Emit::function(&mut kernel, id)?);
         }
+    }
+    for (_, text) in kernel.products.values() {
+        functions.push_str(text);
     }
     Ok(Lowered {
         llvm_ir: assemble(&kernel, max_threads, &functions),

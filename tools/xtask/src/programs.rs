@@ -27,9 +27,13 @@ pub fn mpi_cuda(name: &str) -> Result<PathBuf> {
     compile(name, &source, command)
 }
 
-/// A program in CUDA C++: `tests/programs/NAME.cu`, built as [`mpi_cuda`] does, without MPI.
+/// A program in CUDA C++: `tests/programs/NAME.cu`, built as [`mpi_cuda`] does, without MPI. A first line `// arch: compute_80`
+/// asks for PTX of that kind.
 pub fn cuda(name: &str) -> Result<PathBuf> {
     let source = bench::root().join("tests/programs").join(format!("{name}.cu"));
+    let text = std::fs::read_to_string(&source)?;
+    let arch = text.lines().next().and_then(|line| line.strip_prefix("// arch: "));
+    let arch = format!("-arch={}", arch.unwrap_or("compute_75"));
     let mut command = Command::new(setup::nvcc()?.join("bin/nvcc"));
     command
         .args([
@@ -38,7 +42,7 @@ pub fn cuda(name: &str) -> Result<PathBuf> {
             "shared",
             "-cudadevrt",
             "none",
-            "-arch=compute_75",
+            &arch,
             "-O2",
             "--extended-lambda",
         ])

@@ -407,9 +407,10 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 16] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 17] = [
     ("kernel_features", None),
     ("language", None),
+    ("matrices", None),
     ("host_calls", None),
     ("thread_stress", None),
     ("ipc_visibility", None),

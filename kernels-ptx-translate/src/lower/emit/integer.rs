@@ -182,7 +182,7 @@ impl<'a> Emit<'_, '_, 'a> {
     }
 
     /// Signed 32-bit sum or difference, clamped.
-    fn saturating(&mut self, sub: bool, a: &str, b: &str) -> Val {
+    pub(super) fn saturating(&mut self, sub: bool, a: &str, b: &str) -> Val {
         let a = self.resize(a, 32, 64, true);
         let b = self.resize(b, 32, 64, true);
         let v = ir!(self.t, "{} i64 {a}, {b}", if sub { "sub" } else { "add" });

@@ -15,6 +15,7 @@ mod special;
 mod texture;
 mod video;
 mod warp;
+mod wmma;
 
 use std::collections::HashMap;
 
@@ -290,6 +291,7 @@ impl<'k, 'm, 'a> Emit<'k, 'm, 'a> {
             "mov" => self.mov(i),
             "cvt" => self.convert(i),
             "mma" | "movmatrix" => self.matrix(i),
+            "wmma" => self.wmma(i),
             "tex" | "tld4" | "txq" | "suld" | "sust" | "sured" | "suq" | "istypep" => self.texture(i),
             "testp" | "copysign" => self.float(i),
             "set" | "setp" => self.compare(i),
