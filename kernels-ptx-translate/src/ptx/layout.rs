@@ -342,6 +342,19 @@ impl SharedBlock {
 /// Functions that the toolchain declares and the translator itself provides.
 pub const PROVIDED_FUNCTIONS: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
 
+/// Whether NVIDIA's driver provides a function of this name to kernels and the translator does not: conditional nodes, and
+/// launches from the device. Only kernels that call one are refused, since the others of the module need nothing of it.
+pub fn is_refused_service(name: &str) -> bool {
+    const NAMES: [&str; 5] = [
+        "cudaGetParameterBuffer",
+        "cudaGetParameterBufferV2",
+        "cudaGraphSetConditional",
+        "cudaLaunchDevice",
+        "cudaLaunchDeviceV2",
+    ];
+    NAMES.contains(&name) || name.starts_with("__cudaCDP2")
+}
+
 /// Most static shared memory any CUDA device takes (recorded: 0x38c00 bytes).
 const MAX_SHARED: u32 = 0x38c00;
 
@@ -357,11 +370,12 @@ pub fn inspect(module: &Module<'_>) -> Result<ModuleInfo, TranslateError> {
         let params = params(module, function);
         let reachable = reachable(module, FuncId(index as u32));
         // NVIDIA's loader refuses such a module as a whole (recorded); what the translator provides is no such case.
+        let provided = |name| PROVIDED_FUNCTIONS.contains(&name) || is_refused_service(name);
         let undefined = reachable
             .functions
             .iter()
             .map(|&id| module.function(id))
-            .find(|f| f.body.is_none() && f.alias.is_none() && !PROVIDED_FUNCTIONS.contains(&f.name));
+            .find(|f| f.body.is_none() && f.alias.is_none() && !provided(f.name));
         if let Some(f) = undefined {
             let message = format!("unresolved extern function '{}'", head(f.name));
             return Err(TranslateError::invalid(f.line, message));

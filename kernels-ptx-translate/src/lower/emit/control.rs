@@ -5,7 +5,7 @@ use crate::lower::flow::{self, Flow};
 use crate::lower::text::{Val, ir, st};
 use crate::protocol::TranslateError;
 use crate::ptx::ast::{Call, FuncId, Instruction, LabelKind, Operand, Parameter, Symbol};
-use crate::ptx::layout::function_token;
+use crate::ptx::layout::{function_token, is_refused_service};
 
 impl<'a> Emit<'_, '_, 'a> {
     /// The last instruction of block `at`. `next` is the label of what follows it.
@@ -250,7 +250,11 @@ impl<'a> Emit<'_, '_, 'a> {
                 None
             }
             _ => {
-                let construct = format!("call of {name}, which this module does not define");
+                let construct = if is_refused_service(name) {
+                    format!("call of {name} from a kernel (device-side launch or conditional graph node)")
+                } else {
+                    format!("call of {name}, which this module does not define")
+                };
                 return Err(TranslateError::Unsupported {
                     line: i.line,
                     construct,
