@@ -14,11 +14,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::{Entry, Kind, REGISTRY, lookup};
 use crate::attention;
 use crate::config::{self, HostAccess};
 use crate::device::Device;
 
-/// The blocks that would be closed: first byte and size. Held for map operations and page-table changes only.
+/// The blocks that would be closed and that the registry does not know as one piece of memory each, as it knows those of [`Kind::Device`]:
+/// first byte and size. Held for map operations, page-table changes and the host's own accesses only.
 static BLOCKS: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
 
 /// Device memory is closed, or stays open for good.
@@ -44,6 +46,35 @@ pub fn close() {
     CLOSED.store(true, Ordering::Relaxed);
     for (&address, &size) in blocks.iter() {
         protect(address, size, libc::PROT_NONE);
+    }
+    // Whoever enters a block after this look finds memory closed.
+    for entry in REGISTRY.entries(is_known) {
+        protect(entry.base, entry.size, libc::PROT_NONE);
+    }
+}
+
+/// A block that the registry alone keeps.
+fn is_known(entry: &Entry) -> bool {
+    entry.kind == Kind::Device && entry.context.device.host_accessible
+}
+
+/// As [`enter`], for an entry of [`Kind::Device`], which is in the registry by now. Most allocations are such: nothing is noted twice.
+#[inline]
+pub fn enter_known(entry: &Entry) {
+    if closed() && is_known(entry) {
+        protect(entry.base, entry.size, libc::PROT_NONE);
+    }
+}
+
+/// As [`leave`], for an entry of [`enter_known`] that is out of the registry.
+pub fn leave_known(entry: &Entry) {
+    if !is_known(entry) {
+        return;
+    }
+    // Whoever found it in the registry before has done with it when the lock is free.
+    let _blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if closed() {
+        protect(entry.base, entry.size, libc::PROT_READ | libc::PROT_WRITE);
     }
 }
 
@@ -127,8 +158,14 @@ pub fn store(device: &Device, address: u64, bytes: &[u8]) -> bool {
 
 /// Whether a range lies in a block that is open to the CPU.
 fn is_open(blocks: &BTreeMap<u64, u64>, address: u64, bytes: usize) -> bool {
+    if closed() {
+        return false;
+    }
+    if let Some(entry) = lookup(address).filter(is_known) {
+        return entry.bytes_left(address) >= bytes as u64;
+    }
     let block = blocks.range(..=address).next_back();
-    !closed() && block.is_some_and(|(base, size)| address - base + bytes as u64 <= *size)
+    block.is_some_and(|(base, size)| address - base + bytes as u64 <= *size)
 }
 
 /// Whether blocks are closed to the CPU: by the hooks that were found, or from the start.

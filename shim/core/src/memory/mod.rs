@@ -61,9 +61,7 @@ pub fn allocate(context: &'static Context, size: usize) -> Result<Entry> {
         .insert(description)
         .map_err(|conflict| undo(unexpected(conflict, &description)))?;
     device.count_allocated(size);
-    if device.host_accessible {
-        host_access::enter(entry.base, entry.size);
-    }
+    host_access::enter_known(&entry);
     let now = device.readers.load(Ordering::Acquire);
     if now != readers {
         // Another thread enabled peer access meanwhile and may not have seen this block.
@@ -134,27 +132,27 @@ pub fn allocate_pitched(context: &'static Context, width: usize, height: usize) 
 /// Frees memory of [`allocate`] or [`managed::allocate`]; `address` must be its first byte. [`Error::INVALID_VALUE`] for anything else, and for memory
 /// that was freed.
 pub fn free(address: u64) -> Result<()> {
-    if let Some(entry) = lookup(address).filter(|entry| entry.kind == Kind::Graph && entry.base == address) {
-        entry.context.synchronize()?;
-        return crate::graph::memory::free(address);
+    let entry = lookup(address).filter(|entry| entry.base == address);
+    let entry = entry.ok_or(Error::INVALID_VALUE)?;
+    let imported = pool::share::is_imported(&entry);
+    if !imported && !matches!(entry.kind, Kind::Device | Kind::Managed | Kind::Pool | Kind::Graph) {
+        return Err(Error::INVALID_VALUE);
     }
-    let freeable = |entry: &Entry| {
-        let kind = matches!(entry.kind, Kind::Device | Kind::Managed | Kind::Pool);
-        (kind || pool::share::is_imported(entry)) && entry.base == address
-    };
-    let entry = lookup(address).filter(freeable).ok_or(Error::INVALID_VALUE)?;
     entry.context.synchronize()?;
-    if entry.kind == Kind::Pool {
-        return pool::free_unused(address);
+    match entry.kind {
+        Kind::Graph => crate::graph::memory::free(address),
+        Kind::Pool => pool::free_unused(address),
+        _ if imported => {
+            pool::share::end_import(&entry)?;
+            release(&entry);
+            Ok(())
+        }
+        _ => {
+            let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
+            release(&entry);
+            Ok(())
+        }
     }
-    if pool::share::is_imported(&entry) {
-        pool::share::end_import(&entry)?;
-        release(&entry);
-        return Ok(());
-    }
-    let entry = REGISTRY.remove(entry.base, entry.id).ok_or(Error::INVALID_VALUE)?;
-    release(&entry);
-    Ok(())
 }
 
 /// `cuMemFreeAsync`: frees memory in the order of `stream`. It is unknown at once; a block of [`allocate`] or
@@ -202,7 +200,7 @@ fn release(entry: &Entry) {
     let result = match entry.kind {
         Kind::Device => {
             ipc::forget_exported(entry.id);
-            host_access::leave(entry.base);
+            host_access::leave_known(entry);
             entry.context.device.count_freed(entry.size as usize);
             // SAFETY: the caller took the entry out of the registry, so nobody else frees it; streams are idle.
             unsafe { hsa::memory::free(address) }

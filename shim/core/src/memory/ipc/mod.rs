@@ -5,6 +5,7 @@ mod published;
 
 use core::ptr::NonNull;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::registry::{Description, HIDDEN_OWNER};
@@ -48,6 +49,9 @@ pub(crate) fn random() -> [u8; 16] {
 /// Handles made so far, by buffer id: ROCr makes one per block and use, and each pins the block in the kernel.
 static EXPORTED: Mutex<Option<HashMap<u64, Published>>> = Mutex::new(None);
 
+/// How many those are: without any, a free has nothing to forget. Changed with `EXPORTED` locked.
+static EXPORTS: AtomicUsize = AtomicUsize::new(0);
+
 /// An open handle.
 struct Import {
     attached: Attached,
@@ -83,6 +87,7 @@ pub fn export(address: u64) -> Result<[u8; HANDLE_SIZE]> {
     let made = publish(entry.base, entry.size)?;
     let bytes = made.bytes;
     exported.insert(entry.id, made);
+    EXPORTS.store(exported.len(), Ordering::Release);
     Ok(bytes)
 }
 
@@ -108,8 +113,12 @@ pub(in crate::memory) fn publish(base: u64, size: u64) -> Result<Published> {
 
 /// Forgets the handle of a block that is being freed.
 pub(super) fn forget_exported(id: u64) {
+    if EXPORTS.load(Ordering::Acquire) == 0 {
+        return;
+    }
     if let Some(exported) = locked(&EXPORTED).as_mut() {
         exported.remove(&id);
+        EXPORTS.store(exported.len(), Ordering::Release);
     }
 }
 
