@@ -298,11 +298,7 @@ fn an_undefined_function_fails_the_module_and_an_undefined_variable_does_not() {
         other => panic!("{other:?}"),
     }
     // What NVIDIA's driver offers to kernels fails no module, also where we do not offer it.
-    let refused = [
-        "cudaGraphSetConditional",
-        "cudaLaunchDeviceV2",
-        "__cudaCDP2LaunchDeviceV2",
-    ];
+    let refused = ["cudaLaunchDeviceV2", "__cudaCDP2LaunchDeviceV2"];
     for provided in layout::PROVIDED_FUNCTIONS.iter().chain(&refused) {
         assert!(inspect(&call(provided)).is_ok(), "{provided}");
     }

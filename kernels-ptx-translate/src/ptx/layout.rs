@@ -340,15 +340,13 @@ impl SharedBlock {
 }
 
 /// Functions that the toolchain declares and the translator itself provides.
-pub const PROVIDED_FUNCTIONS: &[&str] = &["vprintf", "malloc", "free", "__assertfail"];
+pub const PROVIDED_FUNCTIONS: &[&str] = &["vprintf", "malloc", "free", "__assertfail", "cudaGraphSetConditional"];
 
-/// Whether NVIDIA's driver provides a function of this name to kernels and the translator does not: conditional nodes, and
-/// launches from the device. Only kernels that call one are refused, since the others of the module need nothing of it.
+/// Whether NVIDIA's driver provides a function of this name to kernels and the translator does not: launches from the device. Only kernels that call one are refused, since the others of the module need nothing of it.
 pub fn is_refused_service(name: &str) -> bool {
-    const NAMES: [&str; 5] = [
+    const NAMES: [&str; 4] = [
         "cudaGetParameterBuffer",
         "cudaGetParameterBufferV2",
-        "cudaGraphSetConditional",
         "cudaLaunchDevice",
         "cudaLaunchDeviceV2",
     ];

@@ -407,7 +407,7 @@ fn conformance_programs(tally: &mut Tally) -> Result<()> {
 }
 
 /// `tests/programs/NAME.cu` and what each is run with beside the defaults.
-const CUDA_PROGRAMS: [(&str, Option<&str>); 17] = [
+const CUDA_PROGRAMS: [(&str, Option<&str>); 18] = [
     ("kernel_features", None),
     ("language", None),
     ("matrices", None),
@@ -416,6 +416,7 @@ const CUDA_PROGRAMS: [(&str, Option<&str>); 17] = [
     ("ipc_visibility", None),
     ("known_issues", None),
     ("graphs", None),
+    ("conditionals", None),
     ("copies", None),
     ("arrays", None),
     ("textures", None),

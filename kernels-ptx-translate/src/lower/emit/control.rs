@@ -220,6 +220,15 @@ impl<'a> Emit<'_, '_, 'a> {
                 self.t.call("rg_free", &[pointer, &heap]);
                 None
             }
+            ("cudaGraphSetConditional", [handle, value]) => {
+                // A handle is the address of the word that the host reads when the kernel has ended.
+                let word = ir!(self.t, "inttoptr i64 {handle} to ptr addrspace(1)");
+                st!(
+                    self.t,
+                    "store atomic i32 {value}, ptr addrspace(1) {word} monotonic, align 4"
+                );
+                None
+            }
             ("__assertfail", [message, file, line, function, _]) => {
                 self.k.uses_printf = true;
                 let ring = hidden(self, 8);
@@ -251,7 +260,7 @@ impl<'a> Emit<'_, '_, 'a> {
             }
             _ => {
                 let construct = if is_refused_service(name) {
-                    format!("call of {name} from a kernel (device-side launch or conditional graph node)")
+                    format!("call of {name} from a kernel (device-side launch)")
                 } else {
                     format!("call of {name}, which this module does not define")
                 };

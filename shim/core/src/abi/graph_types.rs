@@ -25,7 +25,7 @@ macro_rules! plain {
 plain! {
     CUDA_KERNEL_NODE_PARAMS_v1 CUDA_KERNEL_NODE_PARAMS CUDA_MEMSET_NODE_PARAMS CUDA_MEMSET_NODE_PARAMS_v2 CUDA_HOST_NODE_PARAMS
     CUDA_MEMCPY_NODE_PARAMS CUDA_CHILD_GRAPH_NODE_PARAMS CUDA_EVENT_NODE_PARAMS CUDA_BATCH_MEM_OP_NODE_PARAMS CUDA_MEM_ALLOC_NODE_PARAMS
-    CUDA_MEM_FREE_NODE_PARAMS CUDA_GRAPH_INSTANTIATE_PARAMS CUgraphEdgeData CUgraphExecUpdateResultInfo CUgraphNodeParams
+    CUDA_MEM_FREE_NODE_PARAMS CUDA_CONDITIONAL_NODE_PARAMS cudaConditionalNodeParams CUDA_GRAPH_INSTANTIATE_PARAMS CUgraphEdgeData CUgraphExecUpdateResultInfo CUgraphNodeParams
     CUgraphNodeParams_u cudaKernelNodeParams cudaMemcpyNodeParams cudaMemAllocNodeParams cudaGraphNodeParams cudaGraphNodeParams_u
 }
 
@@ -149,6 +149,27 @@ pub struct CUDA_MEM_FREE_NODE_PARAMS {
     pub dptr: CUdeviceptr,
 }
 
+/// A conditional node; `phGraph_out` is written.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUDA_CONDITIONAL_NODE_PARAMS {
+    pub handle: u64,
+    pub r#type: c_uint,
+    pub size: c_uint,
+    pub phGraph_out: *mut CUgraph,
+    pub ctx: CUcontext,
+}
+
+/// The runtime's form, in the calling thread's context.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct cudaConditionalNodeParams {
+    pub handle: u64,
+    pub r#type: c_uint,
+    pub size: c_uint,
+    pub phGraph_out: *mut CUgraph,
+}
+
 /// Arguments and answers of `cuGraphInstantiateWithParams`; the runtime's structure has the same layout.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -192,6 +213,7 @@ pub union CUgraphNodeParams_u {
     pub alloc: CUDA_MEM_ALLOC_NODE_PARAMS,
     pub free: CUDA_MEM_FREE_NODE_PARAMS,
     pub memOp: CUDA_BATCH_MEM_OP_NODE_PARAMS,
+    pub conditional: CUDA_CONDITIONAL_NODE_PARAMS,
 }
 
 /// A node of any type, for `cuGraphAddNode`.
@@ -249,6 +271,7 @@ pub union cudaGraphNodeParams_u {
     pub event: CUDA_EVENT_NODE_PARAMS,
     pub alloc: cudaMemAllocNodeParams,
     pub free: CUDA_MEM_FREE_NODE_PARAMS,
+    pub conditional: cudaConditionalNodeParams,
 }
 
 /// A node of any type, for `cudaGraphAddNode`.

@@ -642,6 +642,19 @@ assert_layout! {
     CUDA_MEM_FREE_NODE_PARAMS: 8, 8 {
         dptr: 0,
     }
+    CUDA_CONDITIONAL_NODE_PARAMS: 32, 8 {
+        handle: 0,
+        r#type: 8,
+        size: 12,
+        phGraph_out: 16,
+        ctx: 24,
+    }
+    cudaConditionalNodeParams: 24, 8 {
+        handle: 0,
+        r#type: 8,
+        size: 12,
+        phGraph_out: 16,
+    }
     CUDA_GRAPH_INSTANTIATE_PARAMS: 32, 8 {
         flags: 0,
         hUploadStream: 8,

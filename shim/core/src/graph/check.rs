@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use super::condition::Branching;
 use super::memory::Allocation;
 use super::operation::Copy;
 use super::{Operation, deferred};
@@ -24,13 +25,21 @@ pub(super) struct Check<'a> {
     stream: &'a Stream,
     /// Memory of the graph that operations so far began or ended, and whether it lives after them.
     changed: Vec<(Arc<Allocation>, bool)>,
+    /// What bodies copy and fill of that: they look it up later, when it must not have been freed.
+    bound: Vec<Arc<Allocation>>,
+    in_body: bool,
 }
 
 impl<'a> Check<'a> {
     /// A launch into `stream` that begins by ending what `freed` holds.
     pub fn new(stream: &'a Stream, freed: &[Arc<Allocation>]) -> Self {
         let changed = freed.iter().map(|block| (Arc::clone(block), false)).collect();
-        Self { stream, changed }
+        Self {
+            stream,
+            changed,
+            bound: Vec::new(),
+            in_body: false,
+        }
     }
 
     /// Packets of a context's streams.
@@ -45,6 +54,18 @@ impl<'a> Check<'a> {
         context::of_streams(owner).ok_or(Error::CONTEXT_IS_DESTROYED)
     }
 
+    /// A conditional node: any of its bodies may run.
+    ///
+    /// # Errors
+    /// As [`Check::operation`]; NOT_SUPPORTED, at the free, for what bodies copy or fill of memory that the graph frees.
+    pub fn conditional(&mut self, branching: &Branching) -> Result<()> {
+        self.packets(branching.condition.owner())?;
+        let outer = std::mem::replace(&mut self.in_body, true);
+        let looked = branching.bodies.iter().try_for_each(|body| body.look(self));
+        self.in_body = outer;
+        looked
+    }
+
     /// An operation, whose turn to be enqueued comes when all that were looked at before have been.
     ///
     /// # Errors
@@ -55,12 +76,17 @@ impl<'a> Check<'a> {
                 let context = self.context(kernel.function.module()?.owner())?;
                 launch::check(&kernel.function, context.device, &kernel.shape, kernel.cooperative)
             }
-            Operation::Copy(copy) => self.copy(copy),
+            Operation::Copy(copy) => {
+                self.bind(copy.dst.start);
+                self.bind(copy.src.start);
+                self.copy(copy)
+            }
             Operation::Fill(fill) => {
                 let (side, extent) = fill.place();
                 if extent.is_empty() {
                     return Ok(());
                 }
+                self.bind(side.start);
                 let context = self.context(self.stream.owner())?;
                 match self.own(side.start) {
                     Some(_) => match self.place(&side, &extent)? {
@@ -84,7 +110,17 @@ impl<'a> Check<'a> {
             }),
             Operation::Alloc(block) => self.change(block, true),
             Operation::Free(block) => self.change(block, false),
-            Operation::Host(_) | Operation::Child(_) | Operation::Empty => Ok(()),
+            Operation::Host(_) | Operation::Child(_) | Operation::Conditional(_) | Operation::Empty => Ok(()),
+        }
+    }
+
+    /// Memory that a body looks up when it runs.
+    fn bind(&mut self, address: u64) {
+        if self.in_body
+            && let Some((block, _)) = self.block(address)
+        {
+            let block = Arc::clone(block);
+            self.bound.push(block);
         }
     }
 
@@ -128,6 +164,10 @@ impl<'a> Check<'a> {
         let lived = known.as_ref().map_or_else(|| block.is_live(), |(_, lives)| *lives);
         if lived == lives {
             return Err(Error::INVALID_VALUE);
+        }
+        if !lives && self.bound.iter().any(|bound| Arc::ptr_eq(bound, block)) {
+            log::warn!("a conditional body copies or fills memory that its graph frees: not supported");
+            return Err(Error::NOT_SUPPORTED);
         }
         match known {
             Some((_, known)) => *known = lives,

@@ -1,6 +1,7 @@
 //! Graphs as text for Graphviz (`cuGraphDebugDotPrint`).
 
 use core::fmt::Write;
+use std::sync::Arc;
 
 use super::{Graph, Operation};
 
@@ -38,8 +39,13 @@ impl Graph {
                 shape(&operation),
                 describe(&operation)
             );
-            if let Operation::Child(child) = operation {
-                children.push((format!("{name}_{index}"), child));
+            match operation {
+                Operation::Child(child) => children.push((format!("{name}_{index}"), child)),
+                Operation::Conditional(conditional) => {
+                    let bodies = conditional.bodies.iter().enumerate();
+                    children.extend(bodies.map(|(body, graph)| (format!("{name}_{index}_{body}"), Arc::clone(graph))));
+                }
+                _ => {}
             }
         }
         let position = |handle| nodes.iter().position(|node| node.handle() == handle);
@@ -85,6 +91,12 @@ fn describe(operation: &Operation) -> String {
         ),
         Operation::Host(host) => format!("HOST\\n{:#x}({:#x})", host.function, host.data),
         Operation::Child(_) => "GRAPH".into(),
+        Operation::Conditional(conditional) => format!(
+            "CONDITIONAL\\n{} {:#x}, {} bodies",
+            conditional.meaning.name(),
+            conditional.condition.handle(),
+            conditional.bodies.len()
+        ),
         Operation::Empty => "EMPTY".into(),
         Operation::WaitEvent(event) => format!("EVENT_WAIT\\n{:#x}", event.handle),
         Operation::RecordEvent(event) => format!("EVENT_RECORD\\n{:#x}", event.handle),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::flat::{Difference, Item, difference, flatten, order};
+use super::flat::{Difference, Item, difference, find, flatten, has_order};
 use super::memory::Allocation;
 use super::operation::{Copy, Origin};
 use super::plan::{Plan, Resources};
@@ -72,11 +72,12 @@ impl Exec {
     /// Instantiates a graph and returns the handle.
     ///
     /// # Errors
-    /// INVALID_VALUE for a cycle, NOT_SUPPORTED for a second executable graph of a graph with memory nodes, and what preparing a
-    /// kernel fails with.
+    /// INVALID_VALUE for a cycle and where [`Graph::refusal`] says so, NOT_SUPPORTED for a second executable graph of a graph with memory
+    /// or conditional nodes, and what preparing a kernel fails with.
     pub fn instantiate(graph: &Graph, flags: Flags) -> Result<u64> {
         let items = flatten(graph)?;
-        if order(&items).is_none() {
+        let by_device = flags.0 & Flags::DEVICE_LAUNCH != 0 && items.iter().any(|item| !item.bodies.is_empty());
+        if !has_order(&items) || graph.refusal().is_some() || by_device {
             return Err(Error::INVALID_VALUE);
         }
         let claim = graph.claim_instance()?;
@@ -238,29 +239,10 @@ impl Exec {
     pub fn update(&self, graph: &Graph) -> Result<Update> {
         let new = flatten(graph)?;
         let mut state = self.state();
-        let failed = |result, place: Option<usize>| {
-            Ok(Update {
-                result,
-                node: place.and_then(|place| new.get(place)).map_or(0, |item| item.node),
-            })
-        };
-        match difference(&state.items, &new) {
-            None => {}
-            Some(Difference::Count) => return failed(CUgraphExecUpdateResult::ERROR_TOPOLOGY_CHANGED, None),
-            Some(Difference::Edges(place)) => {
-                return failed(CUgraphExecUpdateResult::ERROR_TOPOLOGY_CHANGED, Some(place));
-            }
-            Some(Difference::Type(place)) => {
-                return failed(CUgraphExecUpdateResult::ERROR_NODE_TYPE_CHANGED, Some(place));
-            }
+        if let Some((result, node)) = refused(&state.items, &new) {
+            return Ok(Update { result, node });
         }
-        let mut pairs = state.items.iter().zip(&new);
-        if let Some(place) = pairs.position(|(old, new)| !may_become(&old.operation, &new.operation)) {
-            return failed(CUgraphExecUpdateResult::ERROR_PARAMETERS_CHANGED, Some(place));
-        }
-        for (item, new) in state.items.iter_mut().zip(&new) {
-            item.operation = new.operation.clone();
-        }
+        adopt(&mut state.items, &new);
         state.plan = None;
         drop(state);
         Ok(Update {
@@ -279,8 +261,41 @@ impl State {
     }
 
     fn item(&mut self, node: u64) -> Result<&mut Item> {
-        let found = self.items.iter_mut().find(|item| item.node == node && node != 0);
+        let found = (node != 0).then(|| find(&mut self.items, node)).flatten();
         found.ok_or(Error::INVALID_VALUE)
+    }
+}
+
+/// Why a list cannot take over another's parameters, and the other's node that is the reason, or 0. Bodies come last.
+fn refused(old: &[Item], new: &[Item]) -> Option<(CUgraphExecUpdateResult, u64)> {
+    type Why = CUgraphExecUpdateResult;
+    let at = |place: usize| new.get(place).map_or(0, |item| item.node);
+    match difference(old, new) {
+        None => {}
+        Some(Difference::Count) => return Some((Why::ERROR_TOPOLOGY_CHANGED, 0)),
+        Some(Difference::Edges(place)) => return Some((Why::ERROR_TOPOLOGY_CHANGED, at(place))),
+        Some(Difference::Type(place)) => return Some((Why::ERROR_NODE_TYPE_CHANGED, at(place))),
+    }
+    let pairs = || old.iter().zip(new);
+    let own = pairs().find_map(|(old, new)| match (&old.operation, &new.operation) {
+        (Operation::Conditional(old), Operation::Conditional(other)) => {
+            (!old.is_like(other)).then_some((Why::ERROR_NOT_SUPPORTED, new.node))
+        }
+        (old, other) => (!may_become(old, other)).then_some((Why::ERROR_PARAMETERS_CHANGED, new.node)),
+    });
+    own.or_else(|| {
+        let mut bodies = pairs().flat_map(|(old, new)| old.bodies.iter().zip(&new.bodies));
+        bodies.find_map(|(old, new)| refused(old, new))
+    })
+}
+
+/// Takes over another list's parameters; nodes that are switched off stay so.
+fn adopt(items: &mut [Item], new: &[Item]) {
+    for (item, new) in items.iter_mut().zip(new) {
+        item.operation = new.operation.clone();
+        for (body, new) in item.bodies.iter_mut().zip(&new.bodies) {
+            adopt(body, new);
+        }
     }
 }
 

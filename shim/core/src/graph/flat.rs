@@ -25,6 +25,8 @@ pub(super) struct Item {
     pub enabled: bool,
     /// Of a child: where its nodes stand.
     pub children: Range<usize>,
+    /// Of a conditional node: what it decides about.
+    pub bodies: Vec<Vec<Item>>,
 }
 
 impl Item {
@@ -35,6 +37,7 @@ impl Item {
             after,
             enabled: true,
             children: 0..0,
+            bodies: Vec::new(),
         }
     }
 
@@ -51,12 +54,12 @@ impl Item {
 /// The list of a graph: nodes in the order of creation.
 pub(super) fn flatten(graph: &Graph) -> Result<Vec<Item>> {
     let mut items = Vec::new();
-    append(&mut items, graph, None);
+    append(&mut items, graph, None)?;
     Ok(items)
 }
 
 /// Appends a graph's nodes; those without dependencies come after `begin`. Returns the places of those that nothing depends on.
-fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Vec<usize> {
+fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Result<Vec<usize>> {
     let (nodes, edges) = (graph.nodes(), graph.edges());
     // Where a node begins (its dependencies are entered there) and where it ends (others depend on that).
     let mut places: HashMap<u64, (usize, usize)> = HashMap::with_capacity(nodes.len());
@@ -66,7 +69,7 @@ fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Vec<usi
         if let Operation::Child(child) = &operation {
             let child = child.clone();
             items.push(Item::new(0, Operation::Empty, Vec::new()));
-            let leaves = append(items, &child, Some(first));
+            let leaves = append(items, &child, Some(first))?;
             let mut end = Item::new(node.handle(), operation, leaves);
             end.children = first + 1..items.len();
             if end.after.is_empty() {
@@ -74,7 +77,15 @@ fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Vec<usi
             }
             items.push(end);
         } else {
-            items.push(Item::new(node.handle(), operation, Vec::new()));
+            let mut item = Item::new(node.handle(), operation, Vec::new());
+            if let Operation::Conditional(conditional) = &item.operation {
+                item.bodies = conditional
+                    .bodies
+                    .iter()
+                    .map(|body| flatten(body))
+                    .collect::<Result<_>>()?;
+            }
+            items.push(item);
         }
         places.insert(node.handle(), (first, items.len() - 1));
     }
@@ -92,11 +103,30 @@ fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Vec<usi
             }
         }
     }
-    nodes
-        .iter()
-        .filter(|node| leaf.get(&node.handle()) == Some(&true))
+    let leaves = nodes.iter().filter(|node| leaf.get(&node.handle()) == Some(&true));
+    Ok(leaves
         .filter_map(|node| places.get(&node.handle()).map(|place| place.1))
-        .collect()
+        .collect())
+}
+
+/// The item of a node, in bodies too.
+pub(super) fn find(items: &mut [Item], node: u64) -> Option<&mut Item> {
+    for item in items {
+        if item.node == node {
+            return Some(item);
+        }
+        for body in &mut item.bodies {
+            if let Some(found) = find(body, node) {
+                return Some(found);
+            }
+        }
+    }
+    None
+}
+
+/// Whether every item, in bodies too, can come after those it depends on.
+pub(super) fn has_order(items: &[Item]) -> bool {
+    order(items).is_some() && items.iter().flat_map(|item| &item.bodies).all(|body| has_order(body))
 }
 
 /// An order in which every item comes after those it depends on; `None` for a cycle.

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
+use super::condition::{self, Condition};
 use super::{GRAPHS, NODES, Node, Operation, UserObject};
-use crate::abi::{CUgraphEdgeData, Error, Result};
+use crate::abi::{CUgraphEdgeData, CUgraphInstantiateResult, Error, Result};
 
 /// A dependency: `to` begins when `from` has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +38,11 @@ struct State {
     edges: Vec<Edge>,
     /// In a clone: the clones of the original's nodes.
     clones: HashMap<u64, u64>,
+    /// Handles for conditional nodes that were made for the graph.
+    conditions: Vec<Arc<Condition>>,
     /// User objects and how many references the graph has.
     objects: Vec<(Arc<UserObject>, u32)>,
-    /// Whether an executable graph exists: of a graph with memory nodes there can be one only.
+    /// Whether an executable graph exists: of a graph that cannot be copied there can be one only.
     instance: Weak<()>,
 }
 
@@ -56,6 +59,28 @@ impl Graph {
         });
         GRAPHS.publish(handle, Arc::clone(&graph));
         graph
+    }
+
+    /// An empty graph for a conditional node to own.
+    pub(super) fn new_body() -> Arc<Self> {
+        let body = Self::new();
+        body.embedded.store(true, Ordering::Release);
+        body
+    }
+
+    /// Keeps a condition that was made for the graph.
+    pub fn add_condition(&self, condition: Arc<Condition>) {
+        self.state().conditions.push(condition);
+    }
+
+    /// The conditions that were made for the graph.
+    pub(super) fn conditions(&self) -> Vec<Arc<Condition>> {
+        self.state().conditions.clone()
+    }
+
+    /// Why it cannot be instantiated, if its conditional nodes are the reason.
+    pub fn refusal(&self) -> Option<CUgraphInstantiateResult> {
+        condition::refusal(self)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -82,12 +107,17 @@ impl Graph {
         Ok(())
     }
 
-    fn end(&self) {
+    pub(super) fn end(&self) {
         GRAPHS.remove(self.handle);
-        let (nodes, objects) = {
+        let (nodes, objects, conditions) = {
             let mut state = self.state();
             state.edges.clear();
-            (std::mem::take(&mut state.nodes), std::mem::take(&mut state.objects))
+            let conditions = std::mem::take(&mut state.conditions);
+            (
+                std::mem::take(&mut state.nodes),
+                std::mem::take(&mut state.objects),
+                conditions,
+            )
         };
         for node in nodes {
             forget(&node);
@@ -95,6 +125,7 @@ impl Graph {
         for (object, count) in objects {
             object.release(count);
         }
+        drop(conditions);
     }
 
     /// A capture begins or ends to add nodes.
@@ -229,20 +260,20 @@ impl Graph {
         self.state().node(node).is_some()
     }
 
-    /// Whether the graph, or a child of it, begins or ends a block's life.
-    pub fn has_memory_nodes(&self) -> bool {
+    /// Whether the graph, or a child of it, begins or ends a block's life or depends on a condition: of such there are no copies.
+    pub fn is_unique(&self) -> bool {
         self.nodes().iter().any(|node| match node.operation() {
-            Operation::Child(child) => child.has_memory_nodes(),
-            operation => operation.is_memory(),
+            Operation::Child(child) => child.is_unique(),
+            operation => operation.is_memory() || matches!(operation, Operation::Conditional(_)),
         })
     }
 
     /// A copy, children and user objects included.
     ///
     /// # Errors
-    /// NOT_SUPPORTED for a graph with memory nodes (recorded).
+    /// NOT_SUPPORTED for a graph with memory or conditional nodes (recorded).
     pub fn duplicate(&self) -> Result<Arc<Self>> {
-        if self.has_memory_nodes() {
+        if self.is_unique() {
             return Err(Error::NOT_SUPPORTED);
         }
         let copy = Self::new();
@@ -345,8 +376,12 @@ impl Graph {
             .map(|(object, _)| Arc::clone(object))
             .collect();
         for node in self.nodes() {
-            if let Operation::Child(child) = node.operation() {
-                objects.extend(child.objects());
+            match node.operation() {
+                Operation::Child(child) => objects.extend(child.objects()),
+                Operation::Conditional(conditional) => {
+                    objects.extend(conditional.bodies.iter().flat_map(|body| body.objects()));
+                }
+                _ => {}
             }
         }
         objects
@@ -355,9 +390,9 @@ impl Graph {
     /// Enters an executable graph, which keeps what is returned.
     ///
     /// # Errors
-    /// NOT_SUPPORTED when the graph has memory nodes and an executable graph already (recorded).
+    /// NOT_SUPPORTED when the graph has memory or conditional nodes and an executable graph already (recorded).
     pub(super) fn claim_instance(&self) -> Result<Arc<()>> {
-        let exclusive = self.has_memory_nodes();
+        let exclusive = self.is_unique();
         let mut state = self.state();
         if exclusive && state.instance.strong_count() > 0 {
             return Err(Error::NOT_SUPPORTED);
@@ -392,8 +427,10 @@ impl State {
 /// Ends a node's handle, and the graph that it owns.
 fn forget(node: &Node) {
     NODES.remove(node.handle());
-    if let Operation::Child(child) = node.operation() {
-        child.end();
+    match node.operation() {
+        Operation::Child(child) => child.end(),
+        Operation::Conditional(conditional) => conditional.end(),
+        _ => {}
     }
 }
 

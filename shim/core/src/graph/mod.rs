@@ -11,6 +11,7 @@
 
 pub mod capture;
 mod check;
+pub mod condition;
 mod deferred;
 mod dot;
 mod exec;

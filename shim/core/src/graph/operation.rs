@@ -4,6 +4,7 @@ use core::ffi::c_void;
 use std::sync::Arc;
 
 use super::Graph;
+use super::condition::Conditional;
 use super::memory::Allocation;
 use crate::abi::{
     CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray, CUgraphNodeType, CUmemorytype, CUstreamBatchMemOpParams,
@@ -32,6 +33,8 @@ pub enum Operation {
     Host(Host),
     /// Runs another graph, which the node owns.
     Child(Arc<Graph>),
+    /// Runs graphs that the node owns, as a value says.
+    Conditional(Arc<Conditional>),
     /// Nothing: a place where dependencies meet.
     Empty,
     /// Waits for an event's last record at the time of the launch.
@@ -55,6 +58,7 @@ impl Operation {
             Self::Fill(_) => CUgraphNodeType::MEMSET,
             Self::Host(_) => CUgraphNodeType::HOST,
             Self::Child(_) => CUgraphNodeType::GRAPH,
+            Self::Conditional(_) => CUgraphNodeType::CONDITIONAL,
             Self::Empty => CUgraphNodeType::EMPTY,
             Self::WaitEvent(_) => CUgraphNodeType::WAIT_EVENT,
             Self::RecordEvent(_) => CUgraphNodeType::EVENT_RECORD,

@@ -14,6 +14,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::check::Check;
+use super::condition::{Branching, Condition};
 use super::flat::{Item, dependents, order};
 use super::memory::Allocation;
 use super::operation::Kernel;
@@ -35,6 +36,8 @@ const KERNARG_ALIGNMENT: usize = 64;
 /// What a launch submits, prepared.
 pub(super) struct Plan {
     form: Form,
+    /// What launches give a value, in bodies too.
+    defaults: Vec<Arc<Condition>>,
     /// Code, arguments, and all else that packets refer to. Behind a lock only because nobody ever looks at it.
     _resources: Mutex<Vec<Resource>>,
 }
@@ -57,6 +60,8 @@ struct Step {
 
 enum Work {
     Packets(u64, Arc<[Packet]>),
+    /// A conditional node.
+    Conditional(Arc<Branching>),
     /// Anything else; [`Operation::Empty`] only gathers what it waits for.
     One(Box<Operation>),
 }
@@ -72,8 +77,27 @@ impl Plan {
             arguments: Arena::default(),
             resources: Vec::new(),
             kernels: Vec::with_capacity(items.len()),
+            conditionals: Vec::new(),
         };
-        for item in items {
+        let mut defaults = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            if let Operation::Conditional(conditional) = &item.operation {
+                let bodies: Vec<Arc<Self>> = item
+                    .bodies
+                    .iter()
+                    .map(|body| Self::new(body).map(Arc::new))
+                    .collect::<Result<_>>()?;
+                defaults.extend(Some(Arc::clone(&conditional.condition)).filter(|condition| condition.has_default()));
+                defaults.extend(bodies.iter().flat_map(|body| body.defaults.iter().cloned()));
+                builder.conditionals.push((
+                    index,
+                    Arc::new(Branching {
+                        condition: Arc::clone(&conditional.condition),
+                        meaning: conditional.meaning,
+                        bodies,
+                    }),
+                ));
+            }
             let prepared = match item.active() {
                 Operation::Kernel(kernel) => builder.prepare(kernel)?,
                 _ => None,
@@ -91,6 +115,7 @@ impl Plan {
         );
         Ok(Self {
             form,
+            defaults,
             _resources: Mutex::new(resources),
         })
     }
@@ -100,12 +125,20 @@ impl Plan {
     /// # Errors
     /// What an operation would be refused with.
     pub fn check(&self, stream: &Stream, freed: &[Arc<Allocation>]) -> Result<()> {
-        let mut check = Check::new(stream, freed);
+        self.look(&mut Check::new(stream, freed))
+    }
+
+    /// As [`Plan::check`], of a plan in its turn.
+    ///
+    /// # Errors
+    /// As [`Plan::check`].
+    pub fn look(&self, check: &mut Check) -> Result<()> {
         match &self.form {
             Form::Nothing => Ok(()),
             Form::Batch(owner, _) => check.packets(*owner),
             Form::Steps(steps) => steps.iter().try_for_each(|step| match &step.work {
                 Work::Packets(owner, _) => check.packets(*owner),
+                Work::Conditional(branching) => check.conditional(branching),
                 Work::One(operation) => check.operation(operation),
             }),
         }
@@ -116,6 +149,18 @@ impl Plan {
     /// # Errors
     /// MEMORY_ALLOCATION when an operation gets no memory to wait in; those before it still run.
     pub fn submit(self: &Arc<Self>, stream: &Stream, keep: &Resources) -> Result<()> {
+        self.submit_with(&self.defaults, stream, keep)
+    }
+
+    /// As [`Plan::submit`], for the body of a conditional node: values stay as they are.
+    ///
+    /// # Errors
+    /// What an operation fails with.
+    pub fn submit_body(self: &Arc<Self>, stream: &Stream, keep: &Resources) -> Result<()> {
+        self.submit_with(&[], stream, keep)
+    }
+
+    fn submit_with(self: &Arc<Self>, defaults: &[Arc<Condition>], stream: &Stream, keep: &Resources) -> Result<()> {
         let resources = || -> Vec<Resource> { vec![Box::new((Arc::clone(self), Arc::clone(keep)))] };
         match &self.form {
             Form::Nothing => Ok(()),
@@ -126,7 +171,14 @@ impl Plan {
                 let lane = branches.open(*owner)?;
                 lane.packets(Arc::clone(packets), Vec::new()).map(|_| ())
             }),
-            Form::Steps(steps) => stream.branch(resources(), |branches| run(steps, stream, branches)),
+            Form::Steps(steps) => stream.branch(resources(), |branches| {
+                if !defaults.is_empty() {
+                    let lane = branches.open(stream.owner())?;
+                    defaults.iter().try_for_each(|condition| condition.begin(&lane))?;
+                    branches.begin_behind(&lane)?;
+                }
+                run(steps, stream, branches, keep)
+            }),
         }
     }
 }
@@ -135,12 +187,13 @@ impl Plan {
 pub(super) type Resources = Arc<dyn core::any::Any + Send + Sync>;
 
 /// Enqueues steps into lanes.
-fn run(steps: &[Step], stream: &Stream, branches: &mut Branches) -> Result<()> {
+fn run(steps: &[Step], stream: &Stream, branches: &mut Branches, keep: &Resources) -> Result<()> {
     let mut lanes: Vec<Option<Arc<Stream>>> = vec![None; LANES];
     let mut ends: Vec<Frontier> = Vec::with_capacity(steps.len());
     for step in steps {
         let owner = match &step.work {
             Work::Packets(owner, _) => *owner,
+            Work::Conditional(branching) => branching.condition.owner(),
             Work::One(operation) => owner(operation).unwrap_or_else(|| stream.owner()),
         };
         let mut lane = match &lanes[step.lane] {
@@ -159,6 +212,7 @@ fn run(steps: &[Step], stream: &Stream, branches: &mut Branches) -> Result<()> {
         }
         match &step.work {
             Work::Packets(_, packets) => lane.packets(Arc::clone(packets), Vec::new()).map(|_| ())?,
+            Work::Conditional(branching) => branching.enqueue(&lane, keep)?,
             Work::One(operation) => enqueue(&lane, operation)?,
         }
         ends.push(if step.is_awaited {
@@ -208,7 +262,8 @@ fn enqueue(lane: &Arc<Stream>, operation: &Operation) -> Result<()> {
             let call = Arc::clone(&host.call);
             lane.host_call(move |fault| call(fault))
         }
-        Operation::Child(_) | Operation::Empty => Ok(()),
+        // A conditional node is work of its own kind.
+        Operation::Child(_) | Operation::Conditional(_) | Operation::Empty => Ok(()),
         Operation::WaitEvent(operand) => operand.event.wait_in(lane),
         Operation::RecordEvent(operand) => operand.event.record(lane),
         Operation::MemOps(batch) => memop::enqueue(lane, &batch.operations),
@@ -228,6 +283,8 @@ struct Builder {
     resources: Vec<Resource>,
     /// For each item; `None` for what is no kernel, or one whose launches need more than a packet ([`Prepared::is_plain`]).
     kernels: Vec<Option<Ready>>,
+    /// By the place of their item.
+    conditionals: Vec<(usize, Arc<Branching>)>,
 }
 
 impl Builder {
@@ -272,6 +329,13 @@ impl Builder {
                 Form::Batch(owner, self.batch(items, order).into())
             }
             _ => Form::Steps(self.steps(items, order)),
+        }
+    }
+
+    fn work(&self, index: usize, item: &Item) -> Work {
+        match self.conditionals.iter().find(|(place, _)| *place == index) {
+            Some((_, branching)) => Work::Conditional(Arc::clone(branching)),
+            None => Work::One(Box::new(item.active().clone())),
         }
     }
 
@@ -356,7 +420,7 @@ impl Builder {
                 packets: vec![ready.packet],
             }));
             steps.push(Step {
-                work: Work::One(Box::new(item.active().clone())),
+                work: self.work(index, item),
                 lane,
                 waits,
                 is_awaited: false,

@@ -25,7 +25,14 @@ const ELF_HEADER: usize = 64;
 const MACHINE: u16 = 190;
 
 /// Functions that the device offers: they stay declared only.
-const BUILT_IN: [&str; 5] = ["vprintf", "malloc", "free", "__assertfail", "__assert_fail"];
+const BUILT_IN: [&str; 6] = [
+    "vprintf",
+    "malloc",
+    "free",
+    "__assertfail",
+    "__assert_fail",
+    "cudaGraphSetConditional",
+];
 
 /// A linker at work.
 pub struct Linker {

@@ -19,7 +19,9 @@ struct Work {
     completion: Arc<Countdown>,
 }
 
-struct Queue {
+/// Calls and the thread that makes them.
+pub struct Queue {
+    thread: &'static str,
     waiting: Mutex<State>,
     arrived: Condvar,
 }
@@ -29,17 +31,28 @@ struct State {
     started: bool,
 }
 
-static QUEUE: Queue = Queue {
-    waiting: Mutex::new(State {
-        works: Vec::new(),
-        started: false,
-    }),
-    arrived: Condvar::new(),
-};
+impl Queue {
+    const fn new(thread: &'static str) -> Self {
+        Self {
+            thread,
+            waiting: Mutex::new(State {
+                works: Vec::new(),
+                started: false,
+            }),
+            arrived: Condvar::new(),
+        }
+    }
+}
+
+/// Calls of the application's, which may block.
+pub static HOST_FUNCTIONS: Queue = Queue::new("regauge-callback");
+
+/// Calls of ours, which do not: what runs next in a graph.
+pub static DECISIONS: Queue = Queue::new("regauge-decide");
 
 /// Runs `call` once everything in `after` has ended, then ends `completion`.
-pub(super) fn submit(after: Frontier, call: Call, completion: Arc<Countdown>) {
-    let mut state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
+pub(super) fn submit(queue: &'static Queue, after: Frontier, call: Call, completion: Arc<Countdown>) {
+    let mut state = queue.waiting.lock().unwrap_or_else(|e| e.into_inner());
     state.works.push(Work {
         after,
         call,
@@ -47,21 +60,23 @@ pub(super) fn submit(after: Frontier, call: Call, completion: Arc<Countdown>) {
     });
     if !state.started {
         state.started = true;
-        let spawned = std::thread::Builder::new().name("regauge-callback".into()).spawn(run);
+        let spawned = std::thread::Builder::new()
+            .name(queue.thread.into())
+            .spawn(move || run(queue));
         if let Err(error) = spawned {
-            log::error!("cannot start the thread for host functions: {error}");
+            log::error!("cannot start the thread {}: {error}", queue.thread);
             state.started = false;
         }
     }
     drop(state);
-    QUEUE.arrived.notify_one();
+    queue.arrived.notify_one();
 }
 
 /// The worker: takes the first call that is ready, or waits for the GPU or for a new call.
-fn run() {
+fn run(queue: &Queue) {
     patience::sharpen_timer();
     let mut idle_since = Instant::now();
-    let mut state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
+    let mut state = queue.waiting.lock().unwrap_or_else(|e| e.into_inner());
     loop {
         let failed = fault::current().is_some();
         if let Some(ready) = state.works.iter().position(|work| failed || work.after.is_done()) {
@@ -70,13 +85,13 @@ fn run() {
             (work.call)(fault::current());
             work.completion.finish(1);
             idle_since = Instant::now();
-            state = QUEUE.waiting.lock().unwrap_or_else(|e| e.into_inner());
+            state = queue.waiting.lock().unwrap_or_else(|e| e.into_inner());
         } else if state.works.is_empty() {
-            state = QUEUE.arrived.wait(state).unwrap_or_else(|e| e.into_inner());
+            state = queue.arrived.wait(state).unwrap_or_else(|e| e.into_inner());
             idle_since = Instant::now();
         } else {
             let pause = patience::pause(idle_since.elapsed());
-            let (woken, waited) = QUEUE
+            let (woken, waited) = queue
                 .arrived
                 .wait_timeout(state, pause)
                 .unwrap_or_else(|e| e.into_inner());

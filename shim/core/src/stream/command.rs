@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::callback::Call;
+use super::callback::{Call, Queue};
 use super::completion::{Countdown, Frontier};
 use super::memop::Condition;
 use super::spans::Span;
@@ -31,8 +31,8 @@ pub enum Command {
         /// Of the sources.
         src: &'static Agent,
     },
-    /// A call on the host.
-    HostCall(Call),
+    /// A call on the host, and who makes it.
+    HostCall(Call, &'static Queue),
     /// A stream wait value. It is never submitted: whoever finds the condition true ends it.
     Wait(Condition),
 }

@@ -142,7 +142,7 @@ impl Target {
     }
 
     /// Eight bytes of host memory of the runtime's own, at `device_address` for GPUs if they see it.
-    pub(super) fn host_word(device: &'static Device, device_address: Option<u64>, host: u64) -> Self {
+    pub fn host_word(device: &'static Device, device_address: Option<u64>, host: u64) -> Self {
         Self {
             device,
             address: device_address.unwrap_or(0),
@@ -236,7 +236,7 @@ pub struct Condition {
 
 impl Condition {
     /// Memory at `target` and `value` compare.
-    pub(super) fn new(target: Target, value: u64, width: Width, compare: Compare) -> Self {
+    pub fn new(target: Target, value: u64, width: Width, compare: Compare) -> Self {
         Self {
             target,
             value,

@@ -579,10 +579,10 @@ impl Stream {
                 command::start_copies(&spans, dst, src, &waits_for.signals(), &completion)?;
                 Ok(Completion::Countdown(completion))
             }
-            Command::HostCall(call) => {
+            Command::HostCall(call, queue) => {
                 waits_for.close()?;
                 let completion = with_own(1)?;
-                callback::submit(waits_for.clone(), call, Arc::clone(&completion));
+                callback::submit(queue, waits_for.clone(), call, Arc::clone(&completion));
                 Ok(Completion::Countdown(completion))
             }
             // Only ever parked.
@@ -806,8 +806,17 @@ impl Stream {
     /// # Errors
     /// MEMORY_ALLOCATION when no signal is left, or the process's fault.
     pub fn host_call(&self, call: impl FnOnce(Option<Error>) + Send + 'static) -> Result<()> {
-        self.enqueue(Command::HostCall(Box::new(call)), Vec::new().into())
-            .map(|_| ())
+        let call = Command::HostCall(Box::new(call), &callback::HOST_FUNCTIONS);
+        self.enqueue(call, Vec::new().into()).map(|_| ())
+    }
+
+    /// As [`Stream::host_call`], for a call that never blocks. No host function of the application's is in its way.
+    ///
+    /// # Errors
+    /// As [`Stream::host_call`].
+    pub fn decide(&self, call: impl FnOnce(Option<Error>) + Send + 'static) -> Result<()> {
+        let call = Command::HostCall(Box::new(call), &callback::DECISIONS);
+        self.enqueue(call, Vec::new().into()).map(|_| ())
     }
 
     /// Makes all later operations wait until `condition` holds (`cuStreamWaitValue`).
@@ -822,7 +831,7 @@ impl Stream {
     ///
     /// # Errors
     /// As [`Stream::wait_for_memory`].
-    pub(super) fn wait_for_memory_with(&self, condition: Condition, resources: Vec<Resource>) -> Result<()> {
+    pub fn wait_for_memory_with(&self, condition: Condition, resources: Vec<Resource>) -> Result<()> {
         fault::check()?;
         capture::refuse(self)?;
         let _turn = self.turn();
@@ -1018,8 +1027,8 @@ fn ask_ahead(parked: &VecDeque<Parked>, questions: &mut Questions) {
 fn discard(parked: Parked) {
     let parts = parked.command.parts();
     match parked.command {
-        Command::HostCall(call) if fault::current().is_some() => {
-            callback::submit(Frontier::default(), call, parked.completion);
+        Command::HostCall(call, queue) if fault::current().is_some() => {
+            callback::submit(queue, Frontier::default(), call, parked.completion);
         }
         _ => parked.completion.finish(parts),
     }

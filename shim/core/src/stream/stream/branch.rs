@@ -30,6 +30,15 @@ pub struct Branches {
 }
 
 impl Branches {
+    /// Lanes that are opened from now on begin where `lane` stands.
+    ///
+    /// # Errors
+    /// The process's fault.
+    pub fn begin_behind(&mut self, lane: &Stream) -> Result<()> {
+        self.start = lane.frontier()?;
+        Ok(())
+    }
+
     /// A new lane in the context that has the streams `owner`.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_uint, c_ulonglong};
 
 use super::super::stream::resolve;
-use super::nodes::{kernel_operation, kernel_operation_v1, operation};
+use super::nodes::{changed, kernel_operation, kernel_operation_v1};
 use super::params::*;
 use crate::abi::{
     CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
@@ -43,7 +43,10 @@ pub(in crate::api) fn instantiate_with(
     p.hErrNode_out = core::ptr::null_mut();
     p.result_out = match made {
         Ok(_) => CUgraphInstantiateResult::SUCCESS,
-        Err(_) => CUgraphInstantiateResult::ERROR,
+        Err(_) => graph::graph(graph as u64)
+            .ok()
+            .and_then(|graph| graph.refusal())
+            .unwrap_or(CUgraphInstantiateResult::ERROR),
     };
     conv::write(params, p)?;
     conv::write(out, made? as CUgraphExec)
@@ -223,7 +226,7 @@ driver! {
     /// CUDA Driver API, Graph Management: `cuGraphExecNodeSetParams`.
     fn cuGraphExecNodeSetParams(exec: CUgraphExec, node: CUgraphNode, params: *mut CUgraphNodeParams) {
         // SAFETY: the application promises what the type's parameters point to.
-        exec_set(exec, node, || unsafe { operation(core::ptr::null_mut(), params) })
+        exec_set(exec, node, || unsafe { changed(params) })
     }
 
     /// CUDA Driver API, Graph Management: `cuGraphNodeSetEnabled`.

@@ -1,17 +1,22 @@
 //! Adding nodes; their parameters.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_uint, c_ulonglong};
 
 use super::params::*;
 use super::structure::after;
 use crate::abi::{
-    CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_CHILD_GRAPH_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS,
-    CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext,
-    CUdeviceptr, CUevent, CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeParams, CUgraphNodeType,
-    CUlaunchAttributeValue, Error, Plain, Result, conv,
+    CUDA_BATCH_MEM_OP_NODE_PARAMS, CUDA_CHILD_GRAPH_NODE_PARAMS, CUDA_CONDITIONAL_NODE_PARAMS, CUDA_HOST_NODE_PARAMS,
+    CUDA_KERNEL_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMCPY3D,
+    CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdeviceptr, CUevent, CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeParams,
+    CUgraphNodeType, CUlaunchAttributeValue, Error, Plain, Result, conv,
 };
+use crate::device::Context;
 use crate::driver;
+use crate::graph::condition::{self, Condition, Conditional, Meaning};
 use crate::graph::{self, Operation};
+
+/// `CU_GRAPH_COND_ASSIGN_DEFAULT`: the one flag of a handle for conditional nodes.
+const ASSIGN_DEFAULT: c_uint = 1;
 
 /// Where a new node's handle goes, its graph, and what it comes after.
 pub(in crate::api) struct New {
@@ -41,7 +46,7 @@ impl New {
         conv::write(self.out, node.handle() as CUgraphNode)
     }
 
-    /// As [`New::add`]; gives the address if the node is an allocation.
+    /// As [`New::add`]; gives what the application is told: an allocation's address, the place of a conditional node's bodies.
     ///
     /// # Errors
     /// Those of [`New::add`].
@@ -57,8 +62,10 @@ impl New {
         unsafe {
             self.add(|| {
                 let operation = make()?;
-                if let Operation::Alloc(block) = &operation {
-                    address = Some(block.address());
+                match &operation {
+                    Operation::Alloc(block) => address = Some(block.address()),
+                    Operation::Conditional(conditional) => address = Some(conditional.handles() as u64),
+                    _ => {}
                 }
                 Ok(operation)
             })?;
@@ -80,6 +87,51 @@ pub(in crate::api) fn child(parent: CUgraph, params: &CUDA_CHILD_GRAPH_NODE_PARA
         _ => Err(Error::INVALID_VALUE),
     }
     .map(Operation::Child)
+}
+
+/// A context that must be named.
+///
+/// # Errors
+/// DEVICE_UNINITIALIZED for NULL (recorded), else as [`Context::from_handle`].
+pub(in crate::api) fn named_context(handle: CUcontext) -> Result<&'static Context> {
+    if handle.is_null() {
+        return Err(Error::DEVICE_UNINITIALIZED);
+    }
+    Context::from_handle(handle)
+}
+
+/// A handle for conditional nodes of a graph.
+///
+/// # Errors
+/// INVALID_VALUE for no graph and for unknown flags, else as [`Condition::new`].
+pub(in crate::api) fn new_condition(
+    out: *mut c_ulonglong,
+    graph: CUgraph,
+    context: &'static Context,
+    initial: c_uint,
+    flags: c_uint,
+) -> Result<()> {
+    let graph = graph::graph(graph as u64)?;
+    if out.is_null() || flags > ASSIGN_DEFAULT {
+        return Err(Error::INVALID_VALUE);
+    }
+    let condition = Condition::new(context, initial, flags == ASSIGN_DEFAULT)?;
+    conv::write(out, condition.handle())?;
+    graph.add_condition(condition);
+    Ok(())
+}
+
+/// A conditional node with empty bodies.
+///
+/// # Errors
+/// INVALID_VALUE for a handle that is none, of another context, or used, and as [`Meaning::new`].
+pub(in crate::api) fn conditional(context: &Context, handle: u64, kind: c_uint, bodies: c_uint) -> Result<Operation> {
+    let meaning = Meaning::new(kind, bodies)?;
+    let condition = condition::condition(handle)?;
+    if condition.owner() != context.streams()?.id() {
+        return Err(Error::INVALID_VALUE);
+    }
+    Conditional::new(condition, meaning, bodies).map(Operation::Conditional)
 }
 
 /// The graph that a child node owns.
@@ -204,14 +256,38 @@ pub(super) unsafe fn operation(parent: CUgraph, params: *const CUgraphNodeParams
             Type::MEM_ALLOC => Operation::Alloc(allocation(&p.u.alloc)?),
             Type::MEM_FREE => Operation::Free(freed(p.u.free.dptr)?),
             Type::BATCH_MEM_OP => Operation::MemOps(mem_ops(&p.u.memOp)?),
+            Type::CONDITIONAL => {
+                let CUDA_CONDITIONAL_NODE_PARAMS {
+                    handle,
+                    r#type,
+                    size,
+                    ctx,
+                    ..
+                } = p.u.conditional;
+                conditional(named_context(ctx)?, handle, r#type, size)?
+            }
             Type::EXT_SEMAS_SIGNAL | Type::EXT_SEMAS_WAIT => return Err(Error::NOT_SUPPORTED),
-            // Conditional nodes, too: there is no handle that they could have.
             _ => return Err(Error::INVALID_VALUE),
         })
     }
 }
 
-/// Adds a node of any type; an allocation's address is written back.
+/// As [`operation`], to replace a node's. Conditional nodes stay as they are (recorded).
+///
+/// # Errors
+/// NOT_SUPPORTED for those, else as [`operation`].
+///
+/// # Safety
+/// As [`operation`].
+pub(super) unsafe fn changed(params: *const CUgraphNodeParams) -> Result<Operation> {
+    if conv::read(params)?.r#type == CUgraphNodeType::CONDITIONAL {
+        return Err(Error::NOT_SUPPORTED);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { operation(core::ptr::null_mut(), params) }
+}
+
+/// Adds a node of any type; an allocation's address, and where a conditional node's bodies are, is written back.
 ///
 /// # Safety
 /// As [`operation`] and [`New::add`].
@@ -220,7 +296,10 @@ unsafe fn add_any(new: New, params: *mut CUgraphNodeParams) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         if let Some(address) = new.add_telling(|| operation(parent, params))? {
-            (*params).u.alloc.dptr = address;
+            match (*params).r#type {
+                CUgraphNodeType::CONDITIONAL => (*params).u.conditional.phGraph_out = address as *mut CUgraph,
+                _ => (*params).u.alloc.dptr = address,
+            }
         }
     }
     Ok(())
@@ -492,6 +571,6 @@ driver! {
     /// CUDA Driver API, Graph Management: `cuGraphNodeSetParams`.
     fn cuGraphNodeSetParams(node: CUgraphNode, params: *mut CUgraphNodeParams) {
         // SAFETY: as above.
-        set(node, || unsafe { operation(core::ptr::null_mut(), params) })
+        set(node, || unsafe { changed(params) })
     }
 }

@@ -2,7 +2,10 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
-use crate::abi::{CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUhostFn, CUuserObject, Error, Result, conv};
+use super::nodes::{named_context, new_condition};
+use crate::abi::{
+    CUcontext, CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeType, CUhostFn, CUuserObject, Error, Result, conv,
+};
 use crate::api::guard;
 use crate::driver;
 use crate::graph::{self, Edge, Graph, UserObject};
@@ -483,13 +486,10 @@ driver! {
         graph_releases(graph, object, count)
     }
 
-    /// CUDA Driver API, Graph Management: `cuGraphConditionalHandleCreate`. Conditional nodes would need the device to decide what it
-    /// executes next, which AMD's command processor cannot.
+    /// CUDA Driver API, Graph Management: `cuGraphConditionalHandleCreate`.
     fn cuGraphConditionalHandleCreate(
-        _handle: *mut c_ulonglong, graph: CUgraph, _context: *mut c_void, _default: c_uint, _flags: c_uint,
+        handle: *mut c_ulonglong, graph: CUgraph, context: CUcontext, initial: c_uint, flags: c_uint,
     ) {
-        graph::graph(graph as u64)?;
-        log::warn!("conditional nodes of graphs are not supported on AMD GPUs");
-        Err(Error::NOT_SUPPORTED)
+        new_condition(handle, graph, named_context(context)?, initial, flags)
     }
 }

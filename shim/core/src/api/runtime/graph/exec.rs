@@ -3,7 +3,7 @@
 use core::ffi::{c_uint, c_ulonglong};
 
 use super::super::stream::resolve;
-use super::nodes::{kernel_operation, operation};
+use super::nodes::{changed, kernel_operation};
 use crate::abi::{
     CUDA_GRAPH_INSTANTIATE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS, CUgraphExecUpdateResultInfo, conv,
     cudaEvent_t, cudaGraph_t, cudaGraphExec_t, cudaGraphNode_t, cudaGraphNodeParams, cudaKernelNodeParams,
@@ -81,7 +81,7 @@ runtime! {
     /// CUDA Runtime API, Graph Management: `cudaGraphExecNodeSetParams`.
     fn cudaGraphExecNodeSetParams(exec: cudaGraphExec_t, node: cudaGraphNode_t, params: *mut cudaGraphNodeParams) {
         // SAFETY: the application promises what the type's parameters point to.
-        driver::exec_set(exec, node, || unsafe { operation(core::ptr::null_mut(), params) })
+        driver::exec_set(exec, node, || unsafe { changed(params) })
     }
 
     /// CUDA Runtime API, Graph Management: `cudaGraphNodeSetEnabled`.

@@ -7,11 +7,13 @@ use super::copies::cube;
 use crate::abi::{
     CUDA_CHILD_GRAPH_NODE_PARAMS, CUDA_HOST_NODE_PARAMS, CUDA_MEM_ALLOC_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS,
     CUgraphEdgeData, CUgraphNodeType, CUlaunchAttributeValue, CUmemAccessDesc, CUmemAllocationHandleType,
-    CUmemAllocationType, CUmemLocationType, CUmemPoolProps, Error, Plain, Result, conv, cudaEvent_t, cudaGraph_t,
-    cudaGraphNode_t, cudaGraphNodeParams, cudaKernelNodeParams, cudaMemAllocNodeParams, cudaMemAllocationHandleType,
-    cudaMemAllocationType, cudaMemLocationType, cudaMemPoolProps, dim3,
+    CUmemAllocationType, CUmemLocationType, CUmemPoolProps, Error, Plain, Result, conv, cudaConditionalNodeParams,
+    cudaEvent_t, cudaGraph_t, cudaGraphNode_t, cudaGraphNodeParams, cudaKernelNodeParams, cudaMemAllocNodeParams,
+    cudaMemAllocationHandleType, cudaMemAllocationType, cudaMemLocationType, cudaMemPoolProps, dim3,
 };
-use crate::api::driver::graph::nodes::{New, attribute, child, child_at, copy_attributes, set, set_attribute};
+use crate::api::driver::graph::nodes::{
+    New, attribute, child, child_at, conditional, copy_attributes, set, set_attribute,
+};
 use crate::api::driver::graph::params;
 use crate::device::context;
 use crate::graph::Operation;
@@ -110,13 +112,33 @@ pub(super) unsafe fn operation(parent: cudaGraph_t, params: *const cudaGraphNode
             Type::MEM_ALLOC => Operation::Alloc(params::allocation(&allocation(&p.u.alloc))?),
             Type::MEM_FREE => Operation::Free(params::freed(p.u.free.dptr)?),
             Type::EXT_SEMAS_SIGNAL | Type::EXT_SEMAS_WAIT => return Err(Error::NOT_SUPPORTED),
-            // Conditional nodes, too: there is no handle that they could have.
+            Type::CONDITIONAL => {
+                let cudaConditionalNodeParams {
+                    handle, r#type, size, ..
+                } = p.u.conditional;
+                conditional(context::runtime_current()?, handle, r#type, size)?
+            }
             _ => return Err(Error::INVALID_VALUE),
         })
     }
 }
 
-/// Adds a node of any type; an allocation's address is written back.
+/// As [`operation`], to replace a node's. Conditional nodes stay as they are (recorded).
+///
+/// # Errors
+/// NOT_SUPPORTED for those, else as [`operation`].
+///
+/// # Safety
+/// As [`operation`].
+pub(super) unsafe fn changed(params: *const cudaGraphNodeParams) -> Result<Operation> {
+    if CUgraphNodeType(conv::read(params)?.r#type.0) == CUgraphNodeType::CONDITIONAL {
+        return Err(Error::NOT_SUPPORTED);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { operation(core::ptr::null_mut(), params) }
+}
+
+/// Adds a node of any type; an allocation's address, and where a conditional node's bodies are, is written back.
 ///
 /// # Safety
 /// As [`operation`] and [`New::add`].
@@ -125,7 +147,10 @@ unsafe fn add_any(new: New, params: *mut cudaGraphNodeParams) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         if let Some(address) = new.add_telling(|| operation(parent, params))? {
-            (*params).u.alloc.dptr = address as *mut c_void;
+            match CUgraphNodeType((*params).r#type.0) {
+                CUgraphNodeType::CONDITIONAL => (*params).u.conditional.phGraph_out = address as *mut cudaGraph_t,
+                _ => (*params).u.alloc.dptr = address as *mut c_void,
+            }
         }
     }
     Ok(())
@@ -333,6 +358,6 @@ runtime! {
     /// CUDA Runtime API, Graph Management: `cudaGraphNodeSetParams`.
     fn cudaGraphNodeSetParams(node: cudaGraphNode_t, params: *mut cudaGraphNodeParams) {
         // SAFETY: as above.
-        set(node, || unsafe { operation(core::ptr::null_mut(), params) })
+        set(node, || unsafe { changed(params) })
     }
 }

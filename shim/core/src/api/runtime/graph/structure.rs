@@ -7,7 +7,9 @@ use crate::abi::{
     cudaGraphNodeType,
 };
 use crate::api::driver::graph::memory;
+use crate::api::driver::graph::nodes;
 use crate::api::driver::graph::structure::{self, EdgeList};
+use crate::device::context;
 use crate::graph;
 use crate::runtime;
 
@@ -42,7 +44,7 @@ runtime! {
     fn cudaGraphNodeGetType(node: cudaGraphNode_t, out: *mut cudaGraphNodeType) {
         match structure::node_type(node)? {
             // The runtime API has no name for these nodes (recorded).
-            CUgraphNodeType::BATCH_MEM_OP => Err(Error::UNKNOWN),
+            CUgraphNodeType::BATCH_MEM_OP | CUgraphNodeType::CONDITIONAL => Err(Error::UNKNOWN),
             other => conv::write(out, cudaGraphNodeType(other.0)),
         }
     }
@@ -171,13 +173,11 @@ runtime! {
         structure::graph_releases(graph, object, count)
     }
 
-    /// CUDA Runtime API, Graph Management: `cudaGraphConditionalHandleCreate`: refused, as by the driver API.
+    /// CUDA Runtime API, Graph Management: `cudaGraphConditionalHandleCreate`.
     fn cudaGraphConditionalHandleCreate(
-        _handle: *mut c_ulonglong, graph: cudaGraph_t, _default: c_uint, _flags: c_uint,
+        handle: *mut c_ulonglong, graph: cudaGraph_t, initial: c_uint, flags: c_uint,
     ) {
-        graph::graph(graph as u64)?;
-        log::warn!("conditional nodes of graphs are not supported on AMD GPUs");
-        Err(Error::NOT_SUPPORTED)
+        nodes::new_condition(handle, graph, context::runtime_current()?, initial, flags)
     }
 
     /// CUDA Runtime API, Graph Management: `cudaDeviceGetGraphMemAttribute`.
