@@ -1,6 +1,7 @@
 // arch: compute_80
 // Matrix fragments, each product compared element by element with the same sum on the host: every shape and element type of
-// nvcuda::wmma, both orders of every operand in memory, strides with gaps, and the products of mma that only PTX names.
+// nvcuda::wmma, both orders of every operand in memory, strides with gaps, copies that arrive at a barrier, and the products of
+// mma that only PTX names.
 // All values are small enough that no sum is ever rounded.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -292,6 +293,54 @@ CASE(warps_of_a_block) {
         fail("element %d, %d is %g, expected %g", r, c, got[r * kSide + c], want);
         return;
       }
+    }
+  }
+}
+
+// ---- tiles whose copies arrive at a barrier by themselves: two warps copy, and each waits for both
+
+__global__ void arriving(const half* a, const half* b, float* d) {
+  __shared__ __align__(32) half sa[256], sb[256];
+  __shared__ uint64_t barrier;
+  unsigned at = (unsigned)__cvta_generic_to_shared(&barrier), lane = threadIdx.x % 32;
+  const half* from = (threadIdx.x < 32 ? a : b) + lane * 8;
+  unsigned to = (unsigned)__cvta_generic_to_shared((threadIdx.x < 32 ? sa : sb) + lane * 8);
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 64;" ::"r"(at) : "memory");
+  __syncthreads();
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  // The first changes nothing, the second is the arrival that is waited for.
+  asm volatile("cp.async.mbarrier.arrive.shared.b64 [%0];" ::"r"(at) : "memory");
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(at) : "memory");
+  int done = 0;
+  while (!done) {
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], 0; selp.s32 %0, 1, 0, p; }" : "=r"(done) : "r"(at) : "memory");
+  }
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> fb;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+  wmma::fill_fragment(sum, (float)(threadIdx.x / 32));
+  wmma::load_matrix_sync(fa, sa, 16);
+  wmma::load_matrix_sync(fb, sb, 16);
+  wmma::mma_sync(sum, fa, fb, sum);
+  wmma::store_matrix_sync(d + threadIdx.x / 32 * 256, sum, 16, wmma::mem_row_major);
+}
+
+CASE(tiles_that_arrive_by_themselves) {
+  std::vector<half> a, b;
+  for (int at = 0; at < 256; at++) {
+    a.push_back((float)Element<half>::value(at + 123));
+    b.push_back((float)Element<half>::value(at + 9876));
+  }
+  Device<half> da(a), db(b);
+  Device<float> dd(512);
+  arriving<<<1, 64>>>(da.data, db.data, dd.data);
+  std::vector<float> got = dd.host();
+  for (int at = 0; at < 512; at++) {
+    float want = at / 256;
+    for (int k = 0; k < 16; k++) want += (float)a[at % 256 / 16 * 16 + k] * (float)b[k * 16 + at % 16];
+    if (got[at] != want) {
+      fail("element %d is %g, expected %g", at, got[at], want);
+      return;
     }
   }
 }

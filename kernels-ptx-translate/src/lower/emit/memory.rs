@@ -325,6 +325,9 @@ impl<'a> Emit<'_, '_, 'a> {
         if i.has("commit_group") || i.has("wait_group") || i.has("wait_all") {
             return Ok(());
         }
+        if i.has("async") && i.has("mbarrier") && i.has("arrive") && !i.has("bulk") {
+            return self.arrive_when_copied(i);
+        }
         if !i.has("async") || i.has("bulk") || i.has("mbarrier::arrive") || i.has("mbarrier") || i.has("reduce") {
             return Err(i.unsupported());
         }

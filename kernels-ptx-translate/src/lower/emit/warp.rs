@@ -327,6 +327,27 @@ impl<'a> Emit<'_, '_, 'a> {
         self.result(i, &v, 1)
     }
 
+    /// Takes `take` off the word of the mbarrier object at `p`, and gives the word as it was.
+    fn arrive_at(&mut self, p: &str, pt: &str, take: &str) -> Val {
+        st!(self.t, "fence syncscope(\"workgroup\") release");
+        let helper = if pt == "ptr" {
+            "rg_mbarrier_arrive_p0"
+        } else {
+            "rg_mbarrier_arrive_p3"
+        };
+        self.t.call(helper, &[p, take])
+    }
+
+    /// `cp.async.mbarrier.arrive`: the thread's copies are done already, so the barrier is arrived at now. Without `.noinc`
+    /// it first expects one more, which leaves it as it was.
+    pub(super) fn arrive_when_copied(&mut self, i: &Instruction<'a>) -> Result<()> {
+        if i.has("noinc") {
+            let (p, pt) = self.pointer_at(i, 0, super::memory::Space::of(i))?;
+            self.arrive_at(&p, pt, "65536");
+        }
+        Ok(())
+    }
+
     /// mbarrier objects: one word of ours in the 64 bits that PTX reserves.
     ///
     /// ```text
@@ -373,13 +394,7 @@ impl<'a> Emit<'_, '_, 'a> {
                 if i.has("arrive_drop") {
                     take = ir!(self.t, "add i64 {take}, {}", unit << 16);
                 }
-                st!(self.t, "fence syncscope(\"workgroup\") release");
-                let helper = if pt == "ptr" {
-                    "rg_mbarrier_arrive_p0"
-                } else {
-                    "rg_mbarrier_arrive_p3"
-                };
-                let old = self.t.call(helper, &[&p, &take]);
+                let old = self.arrive_at(&p, pt, &take);
                 let operand = self.operand(i, 0)?;
                 self.dst(i, operand, &old, 64, false)
             }
