@@ -40,8 +40,6 @@ pub struct Sequence {
     /// The context, by the id of its streams.
     owner: u64,
     graph: Arc<Graph>,
-    /// The graph was made for the capture, and goes with it when that fails.
-    owns_graph: bool,
     invalid: AtomicBool,
     ended: AtomicBool,
     streams: Mutex<Vec<Member>>,
@@ -175,11 +173,10 @@ impl Sequence {
             .all(|member| member.after.iter().all(|node| before.contains(node)))
     }
 
-    /// Destroys a graph that nobody will get. One of the application's own stays, with the nodes that it has by now.
+    /// Destroys the graph of a capture that failed, one of the application's own too (recorded).
     fn discard(&self) {
-        if self.owns_graph {
-            let _ = self.graph.destroy();
-        }
+        // Another capture may add to it, and decides then.
+        let _ = self.graph.destroy();
     }
 
     /// Takes the sequence out of the list.
@@ -212,19 +209,19 @@ impl Member {
 /// Begins to capture `stream`, into a new graph or behind nodes of an existing one.
 ///
 /// # Errors
-/// STREAM_CAPTURE_UNSUPPORTED for the legacy default stream, INVALID_VALUE for an unknown mode and foreign nodes, ILLEGAL_STATE when
-/// the stream is captured already.
+/// STREAM_CAPTURE_UNSUPPORTED for the legacy default stream, but STREAM_CAPTURE_IMPLICIT as [`check_legacy`], INVALID_VALUE for an unknown
+/// mode and foreign nodes, ILLEGAL_STATE when the stream is captured already.
 pub fn begin(stream: &Stream, mode: CUstreamCaptureMode, into: Option<(Arc<Graph>, Vec<u64>)>) -> Result<()> {
     if !(0..=2).contains(&mode.0) {
         return Err(Error::INVALID_VALUE);
     }
+    check_legacy(stream)?;
     if stream.kind() == Kind::Legacy {
         return Err(Error::STREAM_CAPTURE_UNSUPPORTED);
     }
     if of(stream).is_some() {
         return Err(Error::ILLEGAL_STATE);
     }
-    let owns_graph = into.is_none();
     let (graph, after) = into.unwrap_or_else(|| (Graph::new(), Vec::new()));
     if !after.iter().all(|&node| graph.contains(node)) {
         // Only a graph of the application's own can lack them.
@@ -238,7 +235,6 @@ pub fn begin(stream: &Stream, mode: CUstreamCaptureMode, into: Option<(Arc<Graph
         origin: stream.id(),
         owner: stream.owner(),
         graph,
-        owns_graph,
         invalid: AtomicBool::new(false),
         ended: AtomicBool::new(false),
         streams: Mutex::new(vec![Member::new(stream, after)]),
@@ -254,8 +250,9 @@ pub fn begin(stream: &Stream, mode: CUstreamCaptureMode, into: Option<(Arc<Graph
 ///
 /// # Errors
 /// ILLEGAL_STATE when the stream is not captured, STREAM_CAPTURE_WRONG_THREAD (the capture is over), STREAM_CAPTURE_UNMATCHED when another
-/// stream began it, STREAM_CAPTURE_INVALIDATED, STREAM_CAPTURE_UNJOINED.
+/// stream began it, STREAM_CAPTURE_INVALIDATED, STREAM_CAPTURE_UNJOINED, STREAM_CAPTURE_IMPLICIT as [`check_legacy`].
 pub fn end(stream: &Stream) -> Result<Arc<Graph>> {
+    check_legacy(stream)?;
     let sequence = of(stream).ok_or(Error::ILLEGAL_STATE)?;
     if sequence.origin != stream.id() {
         sequence.invalidate();
@@ -315,12 +312,9 @@ pub fn intercept(stream: &Stream) -> Result<Option<Arc<Sequence>>> {
 /// Questions that a captured stream answers while its capture is valid.
 ///
 /// # Errors
-/// STREAM_CAPTURE_INVALIDATED.
+/// As [`intercept`].
 pub fn check_valid(stream: &Stream) -> Result<()> {
-    match of(stream) {
-        Some(sequence) if !sequence.is_valid() => Err(Error::STREAM_CAPTURE_INVALIDATED),
-        _ => Ok(()),
-    }
+    intercept(stream).map(|_| ())
 }
 
 /// Refuses what cannot be captured.
@@ -338,22 +332,49 @@ pub fn refuse(stream: &Stream) -> Result<()> {
     check_legacy(stream)
 }
 
+/// As [`refuse`], for what waits for a stream or may do so: beside the captures of other streams it is as unsafe as
+/// [`check_unsafe_call`] says (recorded for queries too).
+///
+/// # Errors
+/// As both.
+pub fn refuse_wait(stream: &Stream) -> Result<()> {
+    refuse(stream)?;
+    check_unsafe_call()
+}
+
+/// As [`intercept`], for what is as unsafe as [`check_unsafe_call`] says in a stream that is not captured.
+///
+/// # Errors
+/// As both.
+pub fn intercept_unsafe(stream: &Stream) -> Result<Option<Arc<Sequence>>> {
+    let sequence = intercept(stream)?;
+    if sequence.is_none() {
+        check_unsafe_call()?;
+    }
+    Ok(sequence)
+}
+
+/// The captures for whose streams the legacy default stream would wait, if `stream` is that.
+fn in_the_way(stream: &Stream) -> Vec<Arc<Sequence>> {
+    if stream.kind() != Kind::Legacy || !is_active() {
+        return Vec::new();
+    }
+    let blocking = |s: &&Arc<Sequence>| s.owner == stream.owner() && s.members().iter().any(|member| member.blocking);
+    sequences().iter().filter(blocking).cloned().collect()
+}
+
 /// The legacy default stream would wait for blocking streams, which cannot be while they are captured.
 ///
 /// # Errors
 /// STREAM_CAPTURE_IMPLICIT; the captures are spoiled.
 fn check_legacy(stream: &Stream) -> Result<()> {
-    if stream.kind() != Kind::Legacy {
-        return Ok(());
+    let captures = in_the_way(stream);
+    captures.iter().for_each(|sequence| sequence.invalidate());
+    if captures.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::STREAM_CAPTURE_IMPLICIT)
     }
-    let mut result = Ok(());
-    for sequence in sequences().iter().filter(|s| s.owner == stream.owner()) {
-        if sequence.members().iter().any(|member| member.blocking) {
-            sequence.invalidate();
-            result = Err(Error::STREAM_CAPTURE_IMPLICIT);
-        }
-    }
-    result
 }
 
 /// Waiting for a whole context, by the id of its streams, cannot be captured, in whatever mode and thread.
@@ -403,12 +424,11 @@ pub fn exchange_mode(mode: CUstreamCaptureMode) -> CUstreamCaptureMode {
 /// Whether a stream is captured: `None`, or whether the capture is valid.
 ///
 /// # Errors
-/// STREAM_CAPTURE_IMPLICIT as [`check_legacy`].
+/// STREAM_CAPTURE_IMPLICIT as [`check_legacy`], but nothing is spoiled.
 pub fn status(stream: &Stream) -> Result<Option<bool>> {
-    if !is_active() {
-        return Ok(None);
+    if !in_the_way(stream).is_empty() {
+        return Err(Error::STREAM_CAPTURE_IMPLICIT);
     }
-    check_legacy(stream)?;
     Ok(of(stream).map(|sequence| sequence.is_valid()))
 }
 
@@ -429,22 +449,22 @@ pub fn info(stream: &Stream, wants_nodes: bool) -> Option<Info> {
     })
 }
 
-/// Replaces, or adds to, what the next operation of a captured stream depends on.
+/// Replaces, or adds to, what the next operation of a captured stream depends on. `change` says the nodes, and whether they
+/// replace those before; it is asked when the stream turns out to be captured.
 ///
 /// # Errors
-/// ILLEGAL_STATE when the stream is not captured, INVALID_VALUE for nodes of another graph.
-pub fn update_dependencies(stream: &Stream, nodes: &[u64], replace: bool) -> Result<()> {
-    let sequence = of(stream).ok_or(Error::ILLEGAL_STATE)?;
-    if !sequence.is_valid() {
-        return Err(Error::STREAM_CAPTURE_INVALIDATED);
-    }
+/// ILLEGAL_STATE when the stream is not captured, STREAM_CAPTURE_INVALIDATED, STREAM_CAPTURE_IMPLICIT as [`check_legacy`], those of `change`,
+/// INVALID_VALUE for nodes of another graph.
+pub fn update_dependencies(stream: &Stream, change: impl FnOnce() -> Result<(Vec<u64>, bool)>) -> Result<()> {
+    let sequence = intercept(stream)?.ok_or(Error::ILLEGAL_STATE)?;
+    let (nodes, replace) = change()?;
     if !nodes.iter().all(|&node| sequence.graph.contains(node)) {
         return Err(Error::INVALID_VALUE);
     }
     if replace {
         sequence.set_after(stream.id(), Vec::new());
     }
-    sequence.join(stream, nodes);
+    sequence.join(stream, &nodes);
     Ok(())
 }
 
@@ -457,12 +477,17 @@ pub fn point(sequence: &Arc<Sequence>, stream: &Stream) -> Point {
 }
 
 impl Point {
+    /// The capture is over, or spoiled: the event stands for nothing any more.
+    pub fn is_lost(&self) -> bool {
+        self.sequence.ended.load(Ordering::Acquire) || !self.sequence.is_valid()
+    }
+
     /// What a question about an event recorded there is answered with.
     ///
     /// # Errors
-    /// CAPTURED_EVENT while the capture goes on, which `spoils` it, INVALID_VALUE later.
+    /// CAPTURED_EVENT while the capture goes on, which `spoils` it, INVALID_VALUE when it is over or spoiled.
     pub fn refuse(&self, spoils: bool) -> Result<()> {
-        if self.sequence.ended.load(Ordering::Acquire) {
+        if self.is_lost() {
             return Err(Error::INVALID_VALUE);
         }
         if spoils {
@@ -476,7 +501,7 @@ impl Point {
 ///
 /// # Errors
 /// STREAM_CAPTURE_ISOLATION for a captured stream and an event that is not, STREAM_CAPTURE_MERGE for two captures, INVALID_VALUE for an
-/// event of a capture that is over, STREAM_CAPTURE_IMPLICIT for the legacy default stream. All but the last question spoil the
+/// event of a capture that is over or spoiled, STREAM_CAPTURE_IMPLICIT for the legacy default stream. All but the last question spoil the
 /// captures.
 pub fn wait(stream: &Stream, event: &Event) -> Result<bool> {
     let point = event.captured();
@@ -494,7 +519,7 @@ pub fn wait(stream: &Stream, event: &Event) -> Result<bool> {
             Ok(true)
         }
         (sequence, Some(point)) => {
-            if point.sequence.ended.load(Ordering::Acquire) {
+            if point.is_lost() {
                 if let Some(sequence) = sequence {
                     sequence.invalidate();
                 }
@@ -511,9 +536,6 @@ pub fn wait(stream: &Stream, event: &Event) -> Result<bool> {
                     return Err(Error::STREAM_CAPTURE_IMPLICIT);
                 }
                 _ => {}
-            }
-            if !point.sequence.is_valid() {
-                return Err(Error::STREAM_CAPTURE_INVALIDATED);
             }
             point.sequence.join(stream, &point.nodes);
             Ok(true)

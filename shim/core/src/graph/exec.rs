@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::flat::{Difference, Item, difference, find, flatten, has_order};
+use super::flat::{Difference, Item, find, flatten, has_order, pair};
 use super::memory::Allocation;
-use super::operation::{Copy, Origin};
+use super::operation::Copy;
 use super::plan::{Plan, Resources};
 use super::user_object::Held;
 use super::{EXECS, Graph, Operation, capture};
@@ -42,13 +42,15 @@ impl Flags {
     }
 }
 
-/// How an update ended, and the node of the new graph at which it failed, or 0.
+/// How an update ended, and the nodes of the new graph at which it failed, or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update {
     /// What happened.
     pub result: CUgraphExecUpdateResult,
     /// Where.
     pub node: u64,
+    /// Where the dependency comes from that is another than before.
+    pub from: u64,
 }
 
 /// An executable graph.
@@ -56,7 +58,9 @@ pub struct Exec {
     handle: u64,
     flags: Flags,
     state: Mutex<State>,
-    /// User objects and the graph's claim; launches on their way keep them.
+    /// What [`Graph::claim_instance`] gave.
+    claim: Arc<()>,
+    /// User objects and the claim; launches on their way keep them.
     keep: Resources,
 }
 
@@ -75,12 +79,12 @@ impl Exec {
     /// INVALID_VALUE for a cycle and where [`Graph::refusal`] says so, NOT_SUPPORTED for a second executable graph of a graph with memory
     /// or conditional nodes, and what preparing a kernel fails with.
     pub fn instantiate(graph: &Graph, flags: Flags) -> Result<u64> {
+        let claim = graph.claim_instance()?;
         let items = flatten(graph)?;
         let by_device = flags.0 & Flags::DEVICE_LAUNCH != 0 && items.iter().any(|item| !item.bodies.is_empty());
         if !has_order(&items) || graph.refusal().is_some() || by_device {
             return Err(Error::INVALID_VALUE);
         }
-        let claim = graph.claim_instance()?;
         let plan = Arc::new(Plan::new(&items)?);
         let objects = graph.objects();
         objects.iter().for_each(|object| object.retain(1));
@@ -93,6 +97,7 @@ impl Exec {
                 plan: Some(plan),
                 last: Frontier::default(),
             }),
+            claim: Arc::clone(&claim),
             keep: Arc::new((claim, Held(objects))),
         };
         EXECS.publish(handle, Arc::new(exec));
@@ -189,15 +194,19 @@ impl Exec {
                 let mut item = item.clone();
                 item.after.retain(|&before| before >= first);
                 item.after.iter_mut().for_each(|before| *before -= first);
+                if let Operation::Child(_) = item.operation {
+                    item.children = item.children.start - first..item.children.end - first;
+                }
                 item
             })
             .collect();
-        let allowed = |(old, new): (&Item, &Item)| may_become(&old.operation, &new.operation);
-        if difference(&old, &new).is_some() || !old.iter().zip(&new).all(allowed) {
+        let pairs = pair(&old, &new).map_err(|_| Error::INVALID_VALUE)?;
+        let allowed = |(old, &place): (&Item, &usize)| may_become(&old.operation, &new[place].operation);
+        if !old.iter().zip(&pairs).all(allowed) {
             return Err(Error::INVALID_VALUE);
         }
-        for (item, new) in state.items[range].iter_mut().zip(new) {
-            item.operation = new.operation;
+        for (item, place) in state.items[range].iter_mut().zip(pairs) {
+            item.operation = new[place].operation.clone();
         }
         state.plan = None;
         Ok(())
@@ -235,12 +244,16 @@ impl Exec {
     /// Takes over the parameters of a graph of the same structure: all, or none.
     ///
     /// # Errors
-    /// None but those of `graph` itself; what the update failed with is in the answer.
+    /// NOT_SUPPORTED for a graph with memory nodes that has another executable graph (recorded). What the update failed with is in
+    /// the answer.
     pub fn update(&self, graph: &Graph) -> Result<Update> {
+        if graph.is_claimed_by_other(&self.claim) {
+            return Err(Error::NOT_SUPPORTED);
+        }
         let new = flatten(graph)?;
         let mut state = self.state();
-        if let Some((result, node)) = refused(&state.items, &new) {
-            return Ok(Update { result, node });
+        if let Some(update) = refused(&state.items, &new) {
+            return Ok(update);
         }
         adopt(&mut state.items, &new);
         state.plan = None;
@@ -248,6 +261,7 @@ impl Exec {
         Ok(Update {
             result: CUgraphExecUpdateResult::SUCCESS,
             node: 0,
+            from: 0,
         })
     }
 }
@@ -266,40 +280,49 @@ impl State {
     }
 }
 
-/// Why a list cannot take over another's parameters, and the other's node that is the reason, or 0. Bodies come last.
-fn refused(old: &[Item], new: &[Item]) -> Option<(CUgraphExecUpdateResult, u64)> {
+/// Why a list cannot take over another's parameters, and the other's nodes that are the reason. Bodies come last.
+fn refused(old: &[Item], new: &[Item]) -> Option<Update> {
     type Why = CUgraphExecUpdateResult;
-    let at = |place: usize| new.get(place).map_or(0, |item| item.node);
-    match difference(old, new) {
-        None => {}
-        Some(Difference::Count) => return Some((Why::ERROR_TOPOLOGY_CHANGED, 0)),
-        Some(Difference::Edges(place)) => return Some((Why::ERROR_TOPOLOGY_CHANGED, at(place))),
-        Some(Difference::Type(place)) => return Some((Why::ERROR_NODE_TYPE_CHANGED, at(place))),
-    }
-    let pairs = || old.iter().zip(new);
-    let own = pairs().find_map(|(old, new)| match (&old.operation, &new.operation) {
+    let node = |place: Option<usize>| place.and_then(|place| new.get(place)).map_or(0, |item| item.node);
+    let failed = |result, place, from| {
+        Some(Update {
+            result,
+            node: node(place),
+            from: node(from),
+        })
+    };
+    let pairs = match pair(old, new) {
+        Ok(pairs) => pairs,
+        Err(Difference::Edges(place, from)) => return failed(Why::ERROR_TOPOLOGY_CHANGED, place, from),
+        Err(Difference::Type(place)) => return failed(Why::ERROR_NODE_TYPE_CHANGED, Some(place), None),
+    };
+    let both = || old.iter().zip(&pairs).map(|(old, &place)| (old, place));
+    let own = both().find_map(|(old, place)| match (&old.operation, &new[place].operation) {
         (Operation::Conditional(old), Operation::Conditional(other)) => {
-            (!old.is_like(other)).then_some((Why::ERROR_NOT_SUPPORTED, new.node))
+            (!old.is_like(other)).then_some((Why::ERROR_NOT_SUPPORTED, place))
         }
-        (old, other) => (!may_become(old, other)).then_some((Why::ERROR_PARAMETERS_CHANGED, new.node)),
+        (old, other) => (!may_become(old, other)).then_some((Why::ERROR_PARAMETERS_CHANGED, place)),
     });
-    own.or_else(|| {
-        let mut bodies = pairs().flat_map(|(old, new)| old.bodies.iter().zip(&new.bodies));
-        bodies.find_map(|(old, new)| refused(old, new))
-    })
+    if let Some((why, place)) = own {
+        return failed(why, Some(place), None);
+    }
+    let mut bodies = both().flat_map(|(old, place)| old.bodies.iter().zip(&new[place].bodies));
+    bodies.find_map(|(old, new)| refused(old, new))
 }
 
-/// Takes over another list's parameters; nodes that are switched off stay so.
+/// Takes over the parameters of another list, of which [`refused`] says nothing; nodes that are switched off stay so.
 fn adopt(items: &mut [Item], new: &[Item]) {
-    for (item, new) in items.iter_mut().zip(new) {
-        item.operation = new.operation.clone();
-        for (body, new) in item.bodies.iter_mut().zip(&new.bodies) {
+    let Ok(pairs) = pair(items, new) else { return };
+    for (item, place) in items.iter_mut().zip(pairs) {
+        item.operation = new[place].operation.clone();
+        for (body, new) in item.bodies.iter_mut().zip(&new[place].bodies) {
             adopt(body, new);
         }
     }
 }
 
-/// Whether an update may replace one operation by the other, as recorded: a copy keeps the kinds of its sides, and may have only one
+/// Whether an update may replace one operation by the other, as recorded: a copy keeps the kinds of its sides (of copies in the
+/// default direction there is one), and may have only one
 /// dimension where it touches an array; a fill keeps its number of dimensions, and memory nodes their block.
 fn may_become(old: &Operation, new: &Operation) -> bool {
     match (old, new) {
@@ -308,12 +331,9 @@ fn may_become(old: &Operation, new: &Operation) -> bool {
                 let flat = copy.extent.height == 1 && copy.extent.depth == 1;
                 !flat && (copy.dst.array != 0 || copy.src.array != 0)
             };
-            // As they were described: the old memory may be freed by now.
-            let devices = |copy: &Copy| {
-                let (dst, src) = copy.origins;
-                (dst == Origin::Device, src == Origin::Device)
-            };
-            devices(old) == devices(new) && !fixed(old) && !fixed(new)
+            // As the application described them, not what they are.
+            let described = |copy: &Copy| (copy.params.0.dstMemoryType, copy.params.0.srcMemoryType);
+            described(old) == described(new) && !fixed(old) && !fixed(new)
         }
         (Operation::Fill(old), Operation::Fill(new)) => (old.params.height > 1) == (new.params.height > 1),
         (Operation::Alloc(old), Operation::Alloc(new)) | (Operation::Free(old), Operation::Free(new)) => {

@@ -7,7 +7,7 @@
 //! ```
 
 use core::ops::Range;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::{Graph, Operation};
 use crate::abi::Result;
@@ -27,6 +27,8 @@ pub(super) struct Item {
     pub children: Range<usize>,
     /// Of a conditional node: what it decides about.
     pub bodies: Vec<Vec<Item>>,
+    /// Of those that nothing in their graph depends on: the place among them, the first to come to that first.
+    pub sink: Option<usize>,
 }
 
 impl Item {
@@ -38,6 +40,7 @@ impl Item {
             enabled: true,
             children: 0..0,
             bodies: Vec::new(),
+            sink: None,
         }
     }
 
@@ -89,11 +92,9 @@ fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Result<
         }
         places.insert(node.handle(), (first, items.len() - 1));
     }
-    let mut leaf: HashMap<u64, bool> = nodes.iter().map(|node| (node.handle(), true)).collect();
     for edge in &edges {
         if let (Some(from), Some(to)) = (places.get(&edge.from), places.get(&edge.to)) {
             items[to.0].after.push(from.1);
-            leaf.insert(edge.from, false);
         }
     }
     if let Some(begin) = begin {
@@ -103,10 +104,12 @@ fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Result<
             }
         }
     }
-    let leaves = nodes.iter().filter(|node| leaf.get(&node.handle()) == Some(&true));
-    Ok(leaves
-        .filter_map(|node| places.get(&node.handle()).map(|place| place.1))
-        .collect())
+    let leaves = graph.sinks().into_iter().filter_map(|sink| Some(places.get(&sink)?.1));
+    let leaves: Vec<usize> = leaves.collect();
+    for (place, &leaf) in leaves.iter().enumerate() {
+        items[leaf].sink = Some(place);
+    }
+    Ok(leaves)
 }
 
 /// The item of a node, in bodies too.
@@ -158,40 +161,131 @@ pub(super) fn dependents(items: &[Item]) -> Vec<Vec<usize>> {
     dependents
 }
 
-/// How two lists differ in structure.
+/// Where the structure of a new list is another than that of an old one. Places are the new list's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Difference {
-    /// Nodes were added or removed.
-    Count,
-    /// The item at this place is of another type.
+    /// The item is of another type.
     Type(usize),
-    /// The item at this place has other dependencies or dependents.
-    Edges(usize),
+    /// The item, if it can be named, has other dependencies; or depends on the second one, where the old one depends on another.
+    Edges(Option<usize>, Option<usize>),
 }
 
-/// The first difference, in the order of creation.
-pub(super) fn difference(old: &[Item], new: &[Item]) -> Option<Difference> {
-    if old.len() != new.len() {
-        return Some(Difference::Count);
-    }
-    let same = |a: &[usize], b: &[usize]| {
-        let sorted = |list: &[usize]| {
-            let mut list = list.to_vec();
-            list.sort_unstable();
-            list
-        };
-        sorted(a) == sorted(b)
-    };
-    let (before, now) = (dependents(old), dependents(new));
-    old.iter().zip(new).enumerate().find_map(|(index, (a, b))| {
-        if a.operation.node_type() != b.operation.node_type() {
-            Some(Difference::Type(index))
-        } else if !same(&a.after, &b.after) || !same(&before[index], &now[index]) {
-            Some(Difference::Edges(index))
-        } else {
-            None
+/// A node among those of its graph: the item at which its dependencies are entered, and the one that others depend on.
+#[derive(Clone, Copy)]
+struct Ends {
+    begin: usize,
+    end: usize,
+}
+
+/// A graph of a list, its nodes the newest first.
+struct Level<'a> {
+    items: &'a [Item],
+    nodes: Vec<Ends>,
+}
+
+impl<'a> Level<'a> {
+    /// The graph whose nodes, children included, stand at `range`.
+    fn new(items: &'a [Item], range: Range<usize>) -> Self {
+        let mut nodes = Vec::new();
+        let mut next = range.end;
+        while next > range.start {
+            let end = next - 1;
+            let begin = match items[end].operation {
+                Operation::Child(_) => items[end].children.start - 1,
+                _ => end,
+            };
+            nodes.push(Ends { begin, end });
+            next = begin;
         }
-    })
+        Self { items, nodes }
+    }
+
+    /// The nodes of this graph that a node depends on, by their ends, in the order in which the edges were made.
+    fn before(&self, node: Ends) -> impl Iterator<Item = usize> {
+        let first = self.nodes.last().map_or(0, |node| node.begin);
+        let after = self.items[node.begin].after.iter().copied();
+        after.filter(move |&before| before >= first)
+    }
+
+    fn at(&self, end: usize) -> Ends {
+        // The newest come first, so their ends descend.
+        let found = self.nodes.binary_search_by(|node| end.cmp(&node.end));
+        self.nodes[found.unwrap_or_default()]
+    }
+
+    /// The nodes that nothing depends on, the last to come to that first.
+    fn sinks(&self) -> Vec<Ends> {
+        let mut sinks: Vec<_> = self
+            .nodes
+            .iter()
+            .filter(|node| self.items[node.end].sink.is_some())
+            .copied()
+            .collect();
+        sinks.sort_by_key(|node| std::cmp::Reverse(self.items[node.end].sink));
+        sinks
+    }
+}
+
+/// For every item of `old` the one of `new` that takes its place.
+///
+/// As recorded, and as CUDA's documentation of updates has it: the nodes that nothing depends on correspond by their order, the last to
+/// come to that first, and from there on, breadth first, the dependencies of corresponding nodes, in the order in which the edges were made. In what
+/// order other nodes were made does not matter.
+pub(super) fn pair(old: &[Item], new: &[Item]) -> core::result::Result<Vec<usize>, Difference> {
+    let mut pairs = vec![usize::MAX; old.len()];
+    pair_level(
+        &mut pairs,
+        &Level::new(old, 0..old.len()),
+        &Level::new(new, 0..new.len()),
+    )?;
+    Ok(pairs)
+}
+
+fn pair_level(pairs: &mut [usize], old: &Level<'_>, new: &Level<'_>) -> core::result::Result<(), Difference> {
+    let (sinks, new_sinks) = (old.sinks(), new.sinks());
+    if old.nodes.len() != new.nodes.len() || new_sinks.len() < sinks.len() {
+        return Err(Difference::Edges(None, None));
+    }
+    if let Some(more) = new_sinks.get(sinks.len()) {
+        return Err(Difference::Edges(Some(more.end), None));
+    }
+    let mut queue: VecDeque<(Ends, Ends)> = sinks.into_iter().zip(new_sinks).collect();
+    let mut taken: HashMap<usize, usize> = HashMap::with_capacity(new.nodes.len());
+    for (a, b) in &queue {
+        pairs[a.end] = b.end;
+        taken.insert(b.end, a.end);
+    }
+    while let Some((a, b)) = queue.pop_front() {
+        let (old_item, new_item) = (&old.items[a.end], &new.items[b.end]);
+        if old_item.operation.node_type() != new_item.operation.node_type() {
+            return Err(Difference::Type(b.end));
+        }
+        let (before, now): (Vec<_>, Vec<_>) = (old.before(a).collect(), new.before(b).collect());
+        if before.len() != now.len() {
+            return Err(Difference::Edges(Some(b.end), None));
+        }
+        for (from, to) in before.into_iter().zip(now) {
+            match (pairs[from], taken.get(&to)) {
+                (usize::MAX, None) => {
+                    pairs[from] = to;
+                    taken.insert(to, from);
+                    queue.push_back((old.at(from), new.at(to)));
+                }
+                (known, _) if known == to => {}
+                _ => return Err(Difference::Edges(Some(b.end), Some(to))),
+            }
+        }
+        if let Operation::Child(_) = old_item.operation {
+            pairs[a.begin] = b.begin;
+            let level = |items, item: &Item| Level::new(items, item.children.clone());
+            pair_level(pairs, &level(old.items, old_item), &level(new.items, new_item))?;
+        }
+    }
+    // Nothing is left but cycles, which lead to no sink.
+    if taken.len() < new.nodes.len() {
+        return Err(Difference::Edges(None, None));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -202,6 +296,18 @@ mod tests {
     fn add(graph: &Graph, operation: Operation, after: &[u64]) -> u64 {
         let after: Vec<_> = after.iter().map(|&node| (node, CUgraphEdgeData::default())).collect();
         graph.add(operation, &after).unwrap().handle()
+    }
+
+    /// The list of a graph of empty nodes.
+    fn list(count: usize, edges: &[(usize, usize)]) -> Vec<Item> {
+        let graph = Graph::new();
+        let nodes: Vec<u64> = (0..count).map(|_| add(&graph, Operation::Empty, &[])).collect();
+        let data = CUgraphEdgeData::default();
+        for &(from, to) in edges {
+            let (from, to) = (nodes[from], nodes[to]);
+            graph.add_edges(&[crate::graph::Edge { from, to, data }]).unwrap();
+        }
+        flatten(&graph).unwrap()
     }
 
     #[test]
@@ -233,22 +339,73 @@ mod tests {
 
     #[test]
     fn cycles_and_differences_are_found() {
-        let make = |edges: &[(usize, usize)], count: usize| {
-            let mut items: Vec<_> = (0..count)
-                .map(|index| Item::new(index as u64 + 1, Operation::Empty, Vec::new()))
-                .collect();
-            for &(from, to) in edges {
-                items[to].after.push(from);
-            }
-            items
+        assert!(order(&list(3, &[(0, 1), (1, 2), (2, 0)])).is_none());
+        let edges = |node: Option<usize>, from: Option<usize>| Err(Difference::Edges(node, from));
+        let base = list(2, &[(0, 1)]);
+        assert_eq!(pair(&base, &list(2, &[(0, 1)])), Ok(vec![0, 1]));
+        assert_eq!(pair(&base, &list(3, &[(0, 1)])), edges(None, None));
+        assert_eq!(pair(&base, &list(2, &[])), edges(Some(0), None));
+        assert_eq!(
+            pair(&base, &list(2, &[(1, 0)])),
+            Ok(vec![1, 0]),
+            "by structure, not by age"
+        );
+        assert_eq!(pair(&base, &list(2, &[(0, 1), (1, 0)])), edges(None, None), "a cycle");
+        let with = |first: Operation| {
+            let graph = Graph::new();
+            let first = add(&graph, first, &[]);
+            add(&graph, Operation::Empty, &[first]);
+            flatten(&graph).unwrap()
         };
-        assert!(order(&make(&[(0, 1), (1, 2), (2, 0)], 3)).is_none());
-        let base = make(&[(0, 1)], 2);
-        assert_eq!(difference(&base, &make(&[(0, 1)], 2)), None);
-        assert_eq!(difference(&base, &make(&[(0, 1)], 3)), Some(Difference::Count));
-        assert_eq!(difference(&base, &make(&[], 2)), Some(Difference::Edges(0)));
-        let mut other = make(&[(0, 1)], 2);
-        other[1].operation = Operation::Child(Graph::new());
-        assert_eq!(difference(&base, &other), Some(Difference::Type(1)));
+        let child = with(Operation::Child(Graph::new().embed().unwrap()));
+        assert_eq!(pair(&with(Operation::Empty), &child), Err(Difference::Type(1)));
+    }
+
+    #[test]
+    fn structures_differ_where_cuda_says() {
+        let base = [(0, 1), (0, 2), (1, 3), (2, 3), (4, 5)];
+        // The rows of `structures` in tests/oracle/sequences.cc whose answers show the rule.
+        let rows: [(&[(usize, usize)], &[(usize, usize)], Option<usize>, Option<usize>); 8] = [
+            (&[(3, 4)], &[], None, None),
+            (&[(4, 0)], &[], Some(0), None),
+            (&[(4, 1), (4, 2)], &[], Some(1), None),
+            (&[], &[(1, 3)], Some(1), None),
+            (&[], &[(4, 5)], Some(3), None),
+            (&[(2, 1)], &[(0, 1)], Some(1), Some(2)),
+            (&[(1, 5)], &[(1, 3)], Some(5), None),
+            (&[(5, 3)], &[(2, 3)], Some(3), None),
+        ];
+        for (more, less, node, from) in rows {
+            let kept = base.iter().filter(|edge| !less.contains(edge));
+            let new: Vec<_> = kept.chain(more).copied().collect();
+            assert_eq!(
+                pair(&list(6, &base), &list(6, &new)),
+                Err(Difference::Edges(node, from)),
+                "{new:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn children_correspond_too() {
+        let make = |first: bool| {
+            let (child, graph) = (Graph::new(), Graph::new());
+            let p = add(&child, Operation::Empty, &[]);
+            add(&child, Operation::Empty, &[p]);
+            let child = Operation::Child(child.embed().unwrap());
+            // The same graph, its nodes made in either order.
+            if first {
+                let c = add(&graph, child, &[]);
+                add(&graph, Operation::Empty, &[c]);
+            } else {
+                let a = add(&graph, Operation::Empty, &[]);
+                let c = add(&graph, child, &[]);
+                let data = CUgraphEdgeData::default();
+                graph.add_edges(&[crate::graph::Edge { from: c, to: a, data }]).unwrap();
+            }
+            flatten(&graph).unwrap()
+        };
+        assert_eq!(pair(&make(true), &make(false)), Ok(vec![1, 2, 3, 4, 0]));
+        assert_eq!(pair(&make(true), &make(true)), Ok(vec![0, 1, 2, 3, 4]));
     }
 }

@@ -36,13 +36,18 @@ struct State {
     nodes: Vec<Arc<Node>>,
     /// In the order of creation.
     edges: Vec<Edge>,
+    /// The nodes that nothing depends on, in the order in which they came to that.
+    sinks: Vec<u64>,
     /// In a clone: the clones of the original's nodes.
     clones: HashMap<u64, u64>,
     /// Handles for conditional nodes that were made for the graph.
     conditions: Vec<Arc<Condition>>,
     /// User objects and how many references the graph has.
     objects: Vec<(Arc<UserObject>, u32)>,
-    /// Whether an executable graph exists: of a graph that cannot be copied there can be one only.
+    /// Somebody added a memory node, or tried to: such a graph is never copied, nothing is taken out of it, and it has one
+    /// executable graph at a time (recorded).
+    memory: bool,
+    /// Whether a graph that has one executable graph at a time has that.
     instance: Weak<()>,
 }
 
@@ -112,6 +117,7 @@ impl Graph {
         let (nodes, objects, conditions) = {
             let mut state = self.state();
             state.edges.clear();
+            state.sinks.clear();
             let conditions = std::mem::take(&mut state.conditions);
             (
                 std::mem::take(&mut state.nodes),
@@ -143,6 +149,7 @@ impl Graph {
     /// INVALID_VALUE otherwise.
     pub fn add(&self, operation: Operation, after: &[(u64, CUgraphEdgeData)]) -> Result<Arc<Node>> {
         let mut state = self.state();
+        state.memory |= operation.is_memory();
         for (index, &(from, data)) in after.iter().enumerate() {
             let known = state.node(from).ok_or(Error::INVALID_VALUE)?;
             if after[..index].iter().any(|&(other, _)| other == from) {
@@ -153,26 +160,32 @@ impl Graph {
         let node = Node::new(self.this.clone(), operation);
         state.nodes.push(Arc::clone(&node));
         let to = node.handle();
-        state
-            .edges
-            .extend(after.iter().map(|&(from, data)| Edge { from, to, data }));
+        state.sinks.push(to);
+        for &(from, data) in after {
+            state.link(Edge { from, to, data });
+        }
         Ok(node)
     }
 
     /// Removes a node and its edges.
     ///
     /// # Errors
-    /// INVALID_VALUE when it is not in the graph, NOT_SUPPORTED for memory nodes (recorded).
+    /// INVALID_VALUE when it is not in the graph, NOT_SUPPORTED in a graph with memory nodes (recorded).
     pub fn remove(&self, node: &Node) -> Result<()> {
         let removed = {
             let mut state = self.state();
             let index = state.index(node.handle()).ok_or(Error::INVALID_VALUE)?;
-            if node.with_operation(Operation::is_memory) {
+            if state.memory {
                 return Err(Error::NOT_SUPPORTED);
             }
-            state
-                .edges
-                .retain(|edge| edge.from != node.handle() && edge.to != node.handle());
+            let (before, kept) = std::mem::take(&mut state.edges)
+                .into_iter()
+                .filter(|edge| edge.from != node.handle())
+                .partition(|edge| edge.to == node.handle());
+            state.edges = kept;
+            state.sinks.retain(|&sink| sink != node.handle());
+            let before: Vec<Edge> = before;
+            before.iter().for_each(|edge| state.unlinked(edge.from));
             state.nodes.remove(index)
         };
         forget(&removed);
@@ -187,6 +200,8 @@ impl Graph {
     pub fn add_edges(&self, edges: &[Edge]) -> Result<()> {
         let mut state = self.state();
         let before = state.edges.len();
+        // What to go back to when a later one is wrong.
+        let sinks = (edges.len() > 1).then(|| state.sinks.clone());
         for edge in edges {
             let ends = state.node(edge.from).zip(state.node(edge.to));
             let fits = ends.is_some_and(|(from, to)| {
@@ -194,9 +209,12 @@ impl Graph {
             });
             if !fits || state.find(edge.from, edge.to).is_some() {
                 state.edges.truncate(before);
+                if let Some(sinks) = sinks {
+                    state.sinks = sinks;
+                }
                 return Err(Error::INVALID_VALUE);
             }
-            state.edges.push(*edge);
+            state.link(*edge);
         }
         Ok(())
     }
@@ -204,20 +222,16 @@ impl Graph {
     /// Removes dependencies.
     ///
     /// # Errors
-    /// INVALID_VALUE for one that does not exist, NOT_SUPPORTED at memory nodes (recorded).
+    /// INVALID_VALUE for one that does not exist, NOT_SUPPORTED in a graph with memory nodes (recorded).
     pub fn remove_edges(&self, edges: &[Edge]) -> Result<()> {
         let mut state = self.state();
+        if state.memory {
+            return Err(Error::NOT_SUPPORTED);
+        }
         for edge in edges {
             let index = state.find(edge.from, edge.to).ok_or(Error::INVALID_VALUE)?;
-            let memory = |node: u64| {
-                state
-                    .node(node)
-                    .is_some_and(|node| node.with_operation(Operation::is_memory))
-            };
-            if memory(edge.from) || memory(edge.to) {
-                return Err(Error::NOT_SUPPORTED);
-            }
             state.edges.remove(index);
+            state.unlinked(edge.from);
         }
         Ok(())
     }
@@ -245,6 +259,11 @@ impl Graph {
         self.state().edges.clone()
     }
 
+    /// The nodes that nothing depends on, in the order in which they came to that.
+    pub(super) fn sinks(&self) -> Vec<u64> {
+        self.state().sinks.clone()
+    }
+
     /// The edges into a node.
     pub fn dependencies(&self, node: u64) -> Vec<Edge> {
         self.edges().into_iter().filter(|edge| edge.to == node).collect()
@@ -260,12 +279,14 @@ impl Graph {
         self.state().node(node).is_some()
     }
 
-    /// Whether the graph, or a child of it, begins or ends a block's life or depends on a condition: of such there are no copies.
+    /// Whether the graph, or a child of it, begins or ends a block's life, or was to, or depends on a condition: of such there are
+    /// no copies.
     pub fn is_unique(&self) -> bool {
-        self.nodes().iter().any(|node| match node.operation() {
+        let node_is = |node: &Arc<Node>| match node.operation() {
             Operation::Child(child) => child.is_unique(),
-            operation => operation.is_memory() || matches!(operation, Operation::Conditional(_)),
-        })
+            operation => matches!(operation, Operation::Conditional(_)),
+        };
+        self.state().memory || self.nodes().iter().any(node_is)
     }
 
     /// A copy, children and user objects included.
@@ -277,9 +298,10 @@ impl Graph {
             return Err(Error::NOT_SUPPORTED);
         }
         let copy = Self::new();
-        let (nodes, edges, objects) = {
+        let (nodes, edges, sinks, objects) = {
             let state = self.state();
-            (state.nodes.clone(), state.edges.clone(), state.objects.clone())
+            let (nodes, edges) = (state.nodes.clone(), state.edges.clone());
+            (nodes, edges, state.sinks.clone(), state.objects.clone())
         };
         let mut clones = HashMap::new();
         for node in &nodes {
@@ -300,6 +322,7 @@ impl Graph {
                 })
             })
             .collect();
+        state.sinks = sinks.iter().filter_map(|sink| clones.get(sink).copied()).collect();
         state.clones = clones;
         for (object, count) in objects {
             object.retain(count);
@@ -387,23 +410,47 @@ impl Graph {
         objects
     }
 
+    /// Whether an update of `claim`'s executable graph by this one is refused: it has memory nodes, and another executable graph
+    /// has them.
+    pub(super) fn is_claimed_by_other(&self, claim: &Arc<()>) -> bool {
+        let instance = self.state().instance.upgrade();
+        instance.is_some_and(|instance| !Arc::ptr_eq(&instance, claim))
+    }
+
     /// Enters an executable graph, which keeps what is returned.
     ///
     /// # Errors
     /// NOT_SUPPORTED when the graph has memory or conditional nodes and an executable graph already (recorded).
     pub(super) fn claim_instance(&self) -> Result<Arc<()>> {
         let exclusive = self.is_unique();
-        let mut state = self.state();
-        if exclusive && state.instance.strong_count() > 0 {
-            return Err(Error::NOT_SUPPORTED);
-        }
         let instance = Arc::new(());
-        state.instance = Arc::downgrade(&instance);
+        if exclusive {
+            let mut state = self.state();
+            if state.instance.strong_count() > 0 {
+                return Err(Error::NOT_SUPPORTED);
+            }
+            state.instance = Arc::downgrade(&instance);
+        }
         Ok(instance)
     }
 }
 
 impl State {
+    fn link(&mut self, edge: Edge) {
+        // It is most often one of the newest.
+        if let Some(index) = self.sinks.iter().rposition(|&sink| sink == edge.from) {
+            self.sinks.remove(index);
+        }
+        self.edges.push(edge);
+    }
+
+    /// An edge from the node is gone.
+    fn unlinked(&mut self, from: u64) {
+        if !self.edges.iter().any(|edge| edge.from == from) && !self.sinks.contains(&from) {
+            self.sinks.push(from);
+        }
+    }
+
     fn index(&self, node: u64) -> Option<usize> {
         self.nodes.iter().position(|known| known.handle() == node)
     }
@@ -483,6 +530,27 @@ mod tests {
         assert_eq!(graph.nodes().len(), 2);
         assert_eq!(graph.edges(), [edge(a, b)]);
         assert_eq!(graph.roots(), [a]);
+    }
+
+    #[test]
+    fn sinks_are_known_by_when_they_came_to_be() {
+        let graph = Graph::new();
+        let a = empty(&graph, &[]).unwrap();
+        let b = empty(&graph, &[a]).unwrap();
+        let c = empty(&graph, &[a]).unwrap();
+        assert_eq!(graph.sinks(), [b, c]);
+        assert!(graph.add_edges(&[edge(b, c), edge(c, c)]).is_err());
+        assert_eq!(graph.sinks(), [b, c], "nothing was added");
+        graph.add_edges(&[edge(b, c)]).unwrap();
+        assert_eq!(graph.sinks(), [c]);
+        graph.remove_edges(&[edge(b, c)]).unwrap();
+        assert_eq!(graph.sinks(), [c, b]);
+        let copy = graph.duplicate().unwrap();
+        assert_eq!(copy.sinks(), [copy.clone_of(c).unwrap(), copy.clone_of(b).unwrap()]);
+        graph.remove(&super::super::node(b).unwrap()).unwrap();
+        assert_eq!(graph.sinks(), [c], "a has another dependent");
+        graph.remove(&super::super::node(c).unwrap()).unwrap();
+        assert_eq!(graph.sinks(), [a]);
     }
 
     #[test]

@@ -43,11 +43,6 @@ impl Node {
         self.operation.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
-    /// Lets `f` look at the operation in place, for answers that point into it.
-    pub fn with_operation<T>(&self, f: impl FnOnce(&Operation) -> T) -> T {
-        f(&self.operation.lock().unwrap_or_else(|e| e.into_inner()))
-    }
-
     /// Replaces what it does by something of the same type.
     ///
     /// # Errors

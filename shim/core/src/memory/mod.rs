@@ -160,7 +160,7 @@ pub fn free(address: u64) -> Result<()> {
 ///
 /// [`Error::INVALID_VALUE`] as [`free`].
 pub fn free_in_order(address: u64, stream: &Arc<Stream>) -> Result<()> {
-    if let Some(sequence) = capture::intercept(stream)? {
+    if let Some(sequence) = capture::intercept_unsafe(stream)? {
         // Recorded: in a capture only memory of graphs can be freed.
         let block = crate::graph::memory::at(address).filter(|block| block.claim_free_node());
         return sequence.add(stream, Operation::Free(block.ok_or(Error::INVALID_VALUE)?));

@@ -221,6 +221,11 @@ impl Event {
         self.captured.lock().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
+    /// It stands for a point in a capture that is over or spoiled, which is none any more.
+    pub fn is_lost(&self) -> bool {
+        self.captured().is_some_and(|point| point.is_lost())
+    }
+
     fn set_captured(&self, point: Option<Point>) {
         if point.is_none() && self.marks.load(Ordering::Acquire) & CAPTURED == 0 {
             return;
@@ -383,17 +388,17 @@ impl Event {
     pub fn elapsed_since(&self, start: &Self) -> Result<f32> {
         self.check()?;
         start.check()?;
-        self.check_captured(false)?;
-        start.check_captured(false)?;
-        if self.owner != start.owner {
-            return Err(Error::INVALID_RESOURCE_HANDLE);
-        }
         let timed = |event: &Self| -> Result<(Record, Arc<Timed>)> {
+            event.check_captured(false)?;
             let record = event.record_state().ok_or(Error::INVALID_RESOURCE_HANDLE)?;
             let time = record.time.clone().ok_or(Error::INVALID_RESOURCE_HANDLE)?;
             Ok((record, time))
         };
+        // Recorded: everything about the first comes before anything about the second.
         let (first, second) = (timed(start)?, timed(self)?);
+        if self.owner != start.owner {
+            return Err(Error::INVALID_RESOURCE_HANDLE);
+        }
         if !first.0.is_done() || !second.0.is_done() {
             return Err(Error::NOT_READY);
         }

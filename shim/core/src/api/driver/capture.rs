@@ -119,15 +119,14 @@ pub(in crate::api) unsafe fn update(
     count: usize,
     flags: c_uint,
 ) -> Result<()> {
-    if flags != ADD && flags != SET {
-        return Err(Error::INVALID_VALUE);
-    }
-    // SAFETY: the caller's promise.
-    let nodes: Vec<u64> = unsafe { graph_after(nodes, data, count) }?
-        .into_iter()
-        .map(|(node, _)| node)
-        .collect();
-    capture::update_dependencies(stream, &nodes, flags == SET)
+    capture::update_dependencies(stream, || {
+        if flags != ADD && flags != SET {
+            return Err(Error::INVALID_VALUE);
+        }
+        // SAFETY: the caller's promise.
+        let nodes = unsafe { graph_after(nodes, data, count) }?;
+        Ok((nodes.into_iter().map(|(node, _)| node).collect(), flags == SET))
+    })
 }
 
 /// `cuThreadExchangeStreamCaptureMode`.

@@ -28,9 +28,13 @@ pub(in crate::api) fn wait_event(
     }
     let event = stream::event(handle)?;
     let target = target()?;
-    if flags == EXTERNAL
-        && let Some(sequence) = capture::intercept(&target)?
-    {
+    if flags == EXTERNAL {
+        let sequence = capture::intercept(&target)?;
+        if event.is_lost() {
+            sequence.inspect(|sequence| sequence.invalidate());
+            return Err(Error::INVALID_VALUE);
+        }
+        let sequence = sequence.ok_or(Error::ILLEGAL_STATE)?;
         return sequence.add(&target, Operation::WaitEvent(EventOperand { handle, event }));
     }
     check_flags(flags)?;

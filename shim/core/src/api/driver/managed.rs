@@ -79,7 +79,7 @@ pub(in crate::api) unsafe fn prefetch_batch(
 
 /// `cuStreamAttachMemAsync`.
 pub(in crate::api) fn attach(stream: &Stream, address: u64, length: usize, flags: c_uint) -> Result<()> {
-    capture::refuse(stream)?;
+    capture::refuse_wait(stream)?;
     managed::attach(address, length as u64, flags)
 }
 

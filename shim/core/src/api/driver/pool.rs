@@ -209,11 +209,12 @@ fn allocate(
     default: DefaultStream,
 ) -> Result<()> {
     with(stream, default, |stream| {
+        let captured = capture::intercept_unsafe(stream)?;
         let pool = pool.map(find).transpose()?;
         if to.is_null() || size == 0 {
             return Err(Error::INVALID_VALUE);
         }
-        if let Some(sequence) = capture::intercept(stream)? {
+        if let Some(sequence) = captured {
             // A graph's memory is the graph's own; of the pool only the device counts.
             let device = pool.map_or(stream.device(), |pool| pool.properties().device);
             let owner = context::of_streams(stream.owner()).filter(|owner| owner.device.ordinal == device.ordinal);
@@ -245,7 +246,7 @@ streamed! { driver
     /// CUDA Driver API, Stream Ordered Memory Allocator: `cuMemFreeAsync`. Frees memory of `cuMemAlloc`, too (recorded). 0 is fine.
     fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream), fn cuMemFreeAsync_ptsz(..) |default| {
         with(stream, default, |stream| match address {
-            0 => Ok(()),
+            0 => capture::intercept_unsafe(stream).map(|_| ()),
             address => memory::free_in_order(address, stream),
         })
     }

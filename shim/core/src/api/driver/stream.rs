@@ -64,7 +64,7 @@ pub(in crate::api) fn query_stream(
         return Ok(());
     }
     current()?.streams()?.with(handle, default, |stream| {
-        capture::refuse(stream)?;
+        capture::refuse_wait(stream)?;
         if stream.is_done()? {
             Ok(())
         } else {
@@ -117,12 +117,17 @@ streamed! { driver
     /// CUDA Driver API, Stream Management: `cuStreamSetAttribute`. Hints for caches and host threads: kept and read back.
     fn cuStreamSetAttribute(stream: CUstream, id: c_int, value: *const CUlaunchAttributeValue),
     fn cuStreamSetAttribute_ptsz(..) |default| {
-        attributes::set(&*resolve(stream, default)?, id, &conv::read(value)?)
+        let stream = resolve(stream, default)?;
+        capture::check_valid(&stream)?;
+        attributes::set(&stream, id, &conv::read(value)?)
     }
 
     /// CUDA Driver API, Stream Management: `cuStreamCopyAttributes`.
     fn cuStreamCopyAttributes(dst: CUstream, src: CUstream), fn cuStreamCopyAttributes_ptsz(..) |default| {
-        attributes::copy(&*resolve(dst, default)?, &*resolve(src, default)?);
+        let (dst, src) = (resolve(dst, default)?, resolve(src, default)?);
+        capture::check_valid(&dst)?;
+        capture::check_valid(&src)?;
+        attributes::copy(&dst, &src);
         Ok(())
     }
 
@@ -181,7 +186,9 @@ streamed! { driver
 
     /// CUDA Driver API, Stream Management: `cuStreamSynchronize`.
     fn cuStreamSynchronize(stream: CUstream), fn cuStreamSynchronize_ptsz(..) |default| {
-        refusing(stream, default)?.synchronize()
+        let stream = resolve(stream, default)?;
+        capture::refuse_wait(&stream)?;
+        stream.synchronize()
     }
 }
 

@@ -10,8 +10,18 @@ use crate::abi::{
 };
 use crate::api::driver;
 use crate::device::{self, context};
+use crate::graph::capture;
 use crate::stream::DefaultStream;
 use crate::{runtime, streamed};
+
+/// Nothing to allocate or to free: but a capture may forbid even that (recorded).
+fn nothing_done(stream: cudaStream_t) -> Result<()> {
+    if !capture::is_active() {
+        return Ok(());
+    }
+    let stream = super::stream::resolve(stream, DefaultStream::Legacy)?;
+    capture::intercept_unsafe(&stream).map(|_| ())
+}
 
 /// Allocates through the driver's call, which other libraries hook; 0 bytes are NULL.
 fn allocate(
@@ -27,7 +37,7 @@ fn allocate(
     let mut address = 0;
     match pool {
         Some(pool) if pool.is_null() => return Err(Error::INVALID_VALUE),
-        _ if size == 0 => {}
+        _ if size == 0 => nothing_done(stream)?,
         Some(pool) => hooked::cuMemAllocFromPoolAsync(&raw mut address, size, pool, stream)?,
         None => hooked::cuMemAllocAsync(&raw mut address, size, stream)?,
     }
@@ -50,10 +60,11 @@ streamed! { runtime
     /// CUDA Runtime API, Stream Ordered Memory Allocator: `cudaFreeAsync`. NULL is fine.
     fn cudaFreeAsync(address: *mut c_void, stream: cudaStream_t), fn cudaFreeAsync_ptsz(..) |default| {
         context::runtime_current()?;
+        let stream = driver::explicit(stream, default);
         if address.is_null() {
-            return Ok(());
+            return nothing_done(stream);
         }
-        hooked::cuMemFreeAsync(address.addr() as u64, driver::explicit(stream, default))
+        hooked::cuMemFreeAsync(address.addr() as u64, stream)
     }
 }
 

@@ -71,12 +71,17 @@ streamed! { runtime
     /// CUDA Runtime API, Stream Management: `cudaStreamSetAttribute`. Hints for caches and host threads: kept and read back.
     fn cudaStreamSetAttribute(stream: cudaStream_t, id: c_int, value: *const CUlaunchAttributeValue),
     fn cudaStreamSetAttribute_ptsz(..) |default| {
-        attributes::set(&*resolve(stream, default)?, id, &conv::read(value)?)
+        let stream = resolve(stream, default)?;
+        capture::check_valid(&stream)?;
+        attributes::set(&stream, id, &conv::read(value)?)
     }
 
     /// CUDA Runtime API, Stream Management: `cudaStreamCopyAttributes`.
     fn cudaStreamCopyAttributes(dst: cudaStream_t, src: cudaStream_t), fn cudaStreamCopyAttributes_ptsz(..) |default| {
-        attributes::copy(&*resolve(dst, default)?, &*resolve(src, default)?);
+        let (dst, src) = (resolve(dst, default)?, resolve(src, default)?);
+        capture::check_valid(&dst)?;
+        capture::check_valid(&src)?;
+        attributes::copy(&dst, &src);
         Ok(())
     }
 
@@ -128,6 +133,8 @@ streamed! { runtime
 
     /// CUDA Runtime API, Stream Management: `cudaStreamSynchronize`.
     fn cudaStreamSynchronize(stream: cudaStream_t), fn cudaStreamSynchronize_ptsz(..) |default| {
-        refusing(stream, default)?.synchronize()
+        let stream = resolve(stream, default)?;
+        capture::refuse_wait(&stream)?;
+        stream.synchronize()
     }
 }

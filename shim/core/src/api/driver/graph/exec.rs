@@ -12,7 +12,7 @@ use crate::abi::{
     CUstream, Error, Result, conv,
 };
 use crate::device::context;
-use crate::graph::{self, Exec, Flags, Operation};
+use crate::graph::{self, Exec, Flags, Operation, capture};
 use crate::{driver, streamed};
 
 /// `cuGraphInstantiateWithFlags`.
@@ -61,7 +61,7 @@ pub(in crate::api) fn update(exec: CUgraphExec, graph: CUgraph, info: *mut CUgra
         CUgraphExecUpdateResultInfo {
             result: update.result,
             errorNode: update.node as CUgraphNode,
-            errorFromNode: core::ptr::null_mut(),
+            errorFromNode: update.from as CUgraphNode,
         },
     );
     match update.result {
@@ -82,8 +82,12 @@ pub(in crate::api) fn exec_set(
 
 /// `cuGraphExecChildGraphNodeSetParams`.
 pub(in crate::api) fn exec_set_child(exec: CUgraphExec, node: CUgraphNode, child: CUgraph) -> Result<()> {
-    let (exec, child) = (graph::exec(exec as u64)?, graph::graph(child as u64)?);
-    exec.set_child(node as u64, &child)
+    let child = graph::graph(child as u64)?;
+    // Recorded: even before the executable graph is looked at.
+    if child.is_unique() {
+        return Err(Error::GRAPH_EXEC_UPDATE_FAILURE);
+    }
+    graph::exec(exec as u64)?.set_child(node as u64, &child)
 }
 
 /// `cuGraphNodeSetEnabled`.
@@ -250,14 +254,15 @@ streamed! { driver
 
     /// CUDA Driver API, Graph Management: `cuGraphUpload`.
     fn cuGraphUpload(exec: CUgraphExec, stream: CUstream), fn cuGraphUpload_ptsz(..) |default| {
-        let exec = graph::exec(exec as u64)?;
-        resolve(stream, default)?;
-        exec.prepare()
+        capture::refuse(&*resolve(stream, default)?)?;
+        graph::exec(exec as u64)?.prepare()
     }
 
     /// CUDA Driver API, Graph Management: `cuGraphLaunch`.
     fn cuGraphLaunch(exec: CUgraphExec, stream: CUstream), fn cuGraphLaunch_ptsz(..) |default| {
-        let exec = graph::exec(exec as u64)?;
-        exec.launch(&*resolve(stream, default)?)
+        let stream = resolve(stream, default)?;
+        // Recorded: before the graph is looked at.
+        capture::refuse(&stream)?;
+        graph::exec(exec as u64)?.launch(&stream)
     }
 }

@@ -12,7 +12,7 @@ use crate::abi::{
 use crate::api::driver::graph::exec as driver;
 use crate::api::driver::graph::params;
 use crate::device::context;
-use crate::graph::{self, Operation};
+use crate::graph::{self, Operation, capture};
 use crate::{runtime, streamed};
 
 runtime! {
@@ -106,14 +106,15 @@ streamed! { runtime
 
     /// CUDA Runtime API, Graph Management: `cudaGraphUpload`.
     fn cudaGraphUpload(exec: cudaGraphExec_t, stream: cudaStream_t), fn cudaGraphUpload_ptsz(..) |default| {
-        let exec = graph::exec(exec as u64)?;
-        resolve(stream, default)?;
-        exec.prepare()
+        capture::refuse(&*resolve(stream, default)?)?;
+        graph::exec(exec as u64)?.prepare()
     }
 
     /// CUDA Runtime API, Graph Management: `cudaGraphLaunch`.
     fn cudaGraphLaunch(exec: cudaGraphExec_t, stream: cudaStream_t), fn cudaGraphLaunch_ptsz(..) |default| {
-        let exec = graph::exec(exec as u64)?;
-        exec.launch(&*resolve(stream, default)?)
+        let stream = resolve(stream, default)?;
+        // Recorded: before the graph is looked at.
+        capture::refuse(&stream)?;
+        graph::exec(exec as u64)?.launch(&stream)
     }
 }
