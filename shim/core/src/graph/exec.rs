@@ -79,10 +79,14 @@ impl Exec {
     /// INVALID_VALUE for a cycle and where [`Graph::refusal`] says so, NOT_SUPPORTED for a second executable graph of a graph with memory
     /// or conditional nodes, and what preparing a kernel fails with.
     pub fn instantiate(graph: &Graph, flags: Flags) -> Result<u64> {
-        let claim = graph.claim_instance()?;
         let items = flatten(graph)?;
         let by_device = flags.0 & Flags::DEVICE_LAUNCH != 0 && items.iter().any(|item| !item.bodies.is_empty());
-        if !has_order(&items) || graph.refusal().is_some() || by_device {
+        if graph.refusal().is_some() || by_device {
+            return Err(Error::INVALID_VALUE);
+        }
+        // Recorded: a second executable graph is refused before a cycle is.
+        let claim = graph.claim_instance()?;
+        if !has_order(&items) {
             return Err(Error::INVALID_VALUE);
         }
         let plan = Arc::new(Plan::new(&items)?);
