@@ -31,6 +31,9 @@ const STRIDE: usize = 64;
 /// Bytes of words that are asked for at once.
 const STEP: usize = 4096;
 
+/// Bodies of a node. A graph is made for each at once, so a wild number must not get through.
+const MOST_BODIES: u32 = 1 << 16;
+
 /// Words that no handle names, by device.
 static WORDS: Mutex<BTreeMap<i32, Vec<u64>>> = Mutex::new(BTreeMap::new());
 /// All handles.
@@ -163,8 +166,11 @@ impl Meaning {
     /// CUDA's number for it, and how many bodies there are.
     ///
     /// # Errors
-    /// INVALID_VALUE for other types and for numbers of bodies that the type does not have.
+    /// INVALID_VALUE for other types and for numbers of bodies that the type does not have, MEMORY_ALLOCATION for more than anybody needs.
     pub fn new(number: u32, bodies: u32) -> Result<Self> {
+        if bodies > MOST_BODIES {
+            return Err(Error::MEMORY_ALLOCATION);
+        }
         match (number, bodies) {
             (0, 1 | 2) => Ok(Self::If),
             (1, 1) => Ok(Self::While),

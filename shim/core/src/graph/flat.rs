@@ -364,8 +364,9 @@ mod tests {
     #[test]
     fn structures_differ_where_cuda_says() {
         let base = [(0, 1), (0, 2), (1, 3), (2, 3), (4, 5)];
+        type Edges = &'static [(usize, usize)];
         // The rows of `structures` in tests/oracle/sequences.cc whose answers show the rule.
-        let rows: [(&[(usize, usize)], &[(usize, usize)], Option<usize>, Option<usize>); 8] = [
+        let rows: [(Edges, Edges, Option<usize>, Option<usize>); 8] = [
             (&[(3, 4)], &[], None, None),
             (&[(4, 0)], &[], Some(0), None),
             (&[(4, 1), (4, 2)], &[], Some(1), None),
