@@ -390,5 +390,7 @@ mod tests {
         assert_eq!(known(1), [false, true, false, false]);
         assert_eq!(known(2), [false, true, true, true]);
         assert_eq!(known(3), [false; 4]);
+        assert!(Meaning::new(2, MOST_BODIES).is_ok());
+        assert_eq!(Meaning::new(2, u32::MAX), Err(Error::MEMORY_ALLOCATION));
     }
 }
