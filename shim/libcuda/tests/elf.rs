@@ -194,8 +194,19 @@ fn layouts_agree_with_nvidias_headers() {
         let (theirs, _) = succeed(&mut Command::new(&program));
         let file = root().join("shim/core/src/abi").join(rust).with_extension("rs");
         let ours = fs::read_to_string(file).unwrap();
-        let without_blanks = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(without_blanks(&ours), without_blanks(&theirs), "{rust}");
+        let lines = |text: &str| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+        let (ours, theirs) = (lines(&ours), lines(&theirs));
+        let first = ours.iter().zip(&theirs).position(|(our, their)| our != their);
+        // The whole of both is too long to read.
+        if let Some(line) = first {
+            panic!(
+                "{rust}.rs, line {}: {:?}, of the headers {:?}",
+                line + 1,
+                ours[line],
+                theirs[line]
+            );
+        }
+        assert_eq!(ours.len(), theirs.len(), "{rust}");
     }
 }
 
