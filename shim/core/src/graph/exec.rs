@@ -79,7 +79,7 @@ impl Exec {
     /// INVALID_VALUE for a cycle and where [`Graph::refusal`] says so, NOT_SUPPORTED for a second executable graph of a graph with memory
     /// or conditional nodes, and what preparing a kernel fails with.
     pub fn instantiate(graph: &Graph, flags: Flags) -> Result<u64> {
-        let items = flatten(graph)?;
+        let items = flatten(graph);
         let by_device = flags.0 & Flags::DEVICE_LAUNCH != 0 && items.iter().any(|item| !item.bodies.is_empty());
         if graph.refusal().is_some() || by_device {
             return Err(Error::INVALID_VALUE);
@@ -189,7 +189,7 @@ impl Exec {
             return Err(Error::INVALID_VALUE);
         }
         let range = item.children.clone();
-        let new = flatten(graph)?;
+        let new = flatten(graph);
         // The child's own list begins at 0, and its roots come after nothing.
         let first = range.start;
         let old: Vec<Item> = state.items[range.clone()]
@@ -254,12 +254,12 @@ impl Exec {
         if graph.is_claimed_by_other(&self.claim) {
             return Err(Error::NOT_SUPPORTED);
         }
-        let new = flatten(graph)?;
+        let new = flatten(graph);
         let mut state = self.state();
-        if let Some(update) = refused(&state.items, &new) {
-            return Ok(update);
-        }
-        adopt(&mut state.items, &new);
+        state.items = match updated(&state.items, &new) {
+            Ok(items) => items,
+            Err(update) => return Ok(update),
+        };
         state.plan = None;
         drop(state);
         Ok(Update {
@@ -284,22 +284,20 @@ impl State {
     }
 }
 
-/// Why a list cannot take over another's parameters, and the other's nodes that are the reason. Bodies come last.
-fn refused(old: &[Item], new: &[Item]) -> Option<Update> {
+/// A list with the parameters of another of the same structure; nodes that are switched off stay so. Else why there is none, and the
+/// other's nodes that are the reason. Bodies come last.
+fn updated(old: &[Item], new: &[Item]) -> core::result::Result<Vec<Item>, Update> {
     type Why = CUgraphExecUpdateResult;
     let node = |place: Option<usize>| place.and_then(|place| new.get(place)).map_or(0, |item| item.node);
-    let failed = |result, place, from| {
-        Some(Update {
-            result,
-            node: node(place),
-            from: node(from),
-        })
+    let failed = |result, place, from| Update {
+        result,
+        node: node(place),
+        from: node(from),
     };
-    let pairs = match pair(old, new) {
-        Ok(pairs) => pairs,
-        Err(Difference::Edges(place, from)) => return failed(Why::ERROR_TOPOLOGY_CHANGED, place, from),
-        Err(Difference::Type(place)) => return failed(Why::ERROR_NODE_TYPE_CHANGED, Some(place), None),
-    };
+    let pairs = pair(old, new).map_err(|difference| match difference {
+        Difference::Edges(place, from) => failed(Why::ERROR_TOPOLOGY_CHANGED, place, from),
+        Difference::Type(place) => failed(Why::ERROR_NODE_TYPE_CHANGED, Some(place), None),
+    })?;
     let both = || old.iter().zip(&pairs).map(|(old, &place)| (old, place));
     let own = both().find_map(|(old, place)| match (&old.operation, &new[place].operation) {
         (Operation::Conditional(old), Operation::Conditional(other)) => {
@@ -308,21 +306,18 @@ fn refused(old: &[Item], new: &[Item]) -> Option<Update> {
         (old, other) => (!may_become(old, other)).then_some((Why::ERROR_PARAMETERS_CHANGED, place)),
     });
     if let Some((why, place)) = own {
-        return failed(why, Some(place), None);
+        return Err(failed(why, Some(place), None));
     }
-    let mut bodies = both().flat_map(|(old, place)| old.bodies.iter().zip(&new[place].bodies));
-    bodies.find_map(|(old, new)| refused(old, new))
-}
-
-/// Takes over the parameters of another list, of which [`refused`] says nothing; nodes that are switched off stay so.
-fn adopt(items: &mut [Item], new: &[Item]) {
-    let Ok(pairs) = pair(items, new) else { return };
-    for (item, place) in items.iter_mut().zip(pairs) {
+    let item = |(old, place): (&Item, usize)| {
+        let bodies = old.bodies.iter().zip(&new[place].bodies);
+        let mut item = old.clone();
+        item.bodies = bodies
+            .map(|(old, new)| updated(old, new))
+            .collect::<core::result::Result<_, _>>()?;
         item.operation = new[place].operation.clone();
-        for (body, new) in item.bodies.iter_mut().zip(&new[place].bodies) {
-            adopt(body, new);
-        }
-    }
+        Ok(item)
+    };
+    both().map(item).collect()
 }
 
 /// Whether an update may replace one operation by the other, as recorded: a copy keeps the kinds of its sides (of copies in the

@@ -10,7 +10,6 @@ use core::ops::Range;
 use std::collections::{HashMap, VecDeque};
 
 use super::{Graph, Operation};
-use crate::abi::Result;
 
 /// A node in a list.
 #[derive(Clone)]
@@ -55,14 +54,14 @@ impl Item {
 }
 
 /// The list of a graph: nodes in the order of creation.
-pub(super) fn flatten(graph: &Graph) -> Result<Vec<Item>> {
+pub(super) fn flatten(graph: &Graph) -> Vec<Item> {
     let mut items = Vec::new();
-    append(&mut items, graph, None)?;
-    Ok(items)
+    append(&mut items, graph, None);
+    items
 }
 
 /// Appends a graph's nodes; those without dependencies come after `begin`. Returns the places of those that nothing depends on.
-fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Result<Vec<usize>> {
+fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Vec<usize> {
     let (nodes, edges) = (graph.nodes(), graph.edges());
     // Where a node begins (its dependencies are entered there) and where it ends (others depend on that).
     let mut places: HashMap<u64, (usize, usize)> = HashMap::with_capacity(nodes.len());
@@ -72,7 +71,7 @@ fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Result<
         if let Operation::Child(child) = &operation {
             let child = child.clone();
             items.push(Item::new(0, Operation::Empty, Vec::new()));
-            let leaves = append(items, &child, Some(first))?;
+            let leaves = append(items, &child, Some(first));
             let mut end = Item::new(node.handle(), operation, leaves);
             end.children = first + 1..items.len();
             if end.after.is_empty() {
@@ -82,11 +81,7 @@ fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Result<
         } else {
             let mut item = Item::new(node.handle(), operation, Vec::new());
             if let Operation::Conditional(conditional) = &item.operation {
-                item.bodies = conditional
-                    .bodies
-                    .iter()
-                    .map(|body| flatten(body))
-                    .collect::<Result<_>>()?;
+                item.bodies = conditional.bodies.iter().map(|body| flatten(body)).collect();
             }
             items.push(item);
         }
@@ -109,7 +104,7 @@ fn append(items: &mut Vec<Item>, graph: &Graph, begin: Option<usize>) -> Result<
     for (place, &leaf) in leaves.iter().enumerate() {
         items[leaf].sink = Some(place);
     }
-    Ok(leaves)
+    leaves
 }
 
 /// The item of a node, in bodies too.
@@ -231,7 +226,7 @@ impl<'a> Level<'a> {
 /// As recorded, and as CUDA's documentation of updates has it: the nodes that nothing depends on correspond by their order, the last to
 /// come to that first, and from there on, breadth first, the dependencies of corresponding nodes, in the order in which the edges were made. In what
 /// order other nodes were made does not matter.
-pub(super) fn pair(old: &[Item], new: &[Item]) -> core::result::Result<Vec<usize>, Difference> {
+pub(super) fn pair(old: &[Item], new: &[Item]) -> Result<Vec<usize>, Difference> {
     let mut pairs = vec![usize::MAX; old.len()];
     pair_level(
         &mut pairs,
@@ -241,7 +236,7 @@ pub(super) fn pair(old: &[Item], new: &[Item]) -> core::result::Result<Vec<usize
     Ok(pairs)
 }
 
-fn pair_level(pairs: &mut [usize], old: &Level<'_>, new: &Level<'_>) -> core::result::Result<(), Difference> {
+fn pair_level(pairs: &mut [usize], old: &Level<'_>, new: &Level<'_>) -> Result<(), Difference> {
     let (sinks, new_sinks) = (old.sinks(), new.sinks());
     if old.nodes.len() != new.nodes.len() || new_sinks.len() < sinks.len() {
         return Err(Difference::Edges(None, None));
@@ -307,7 +302,7 @@ mod tests {
             let (from, to) = (nodes[from], nodes[to]);
             graph.add_edges(&[crate::graph::Edge { from, to, data }]).unwrap();
         }
-        flatten(&graph).unwrap()
+        flatten(&graph)
     }
 
     #[test]
@@ -319,7 +314,7 @@ mod tests {
         let a = add(&graph, Operation::Empty, &[]);
         let c = add(&graph, Operation::Child(child.embed().unwrap()), &[a]);
         add(&graph, Operation::Empty, &[c]);
-        let items = flatten(&graph).unwrap();
+        let items = flatten(&graph);
         let after: Vec<_> = items.iter().map(|item| item.after.clone()).collect();
         assert_eq!(after, [vec![], vec![0], vec![1], vec![2], vec![3], vec![4]]);
         assert_eq!((items[4].node, items[4].children.clone()), (c, 2..4));
@@ -332,7 +327,7 @@ mod tests {
         let a = add(&graph, Operation::Empty, &[]);
         let c = add(&graph, Operation::Child(Graph::new().embed().unwrap()), &[a]);
         add(&graph, Operation::Empty, &[c]);
-        let items = flatten(&graph).unwrap();
+        let items = flatten(&graph);
         let after: Vec<_> = items.iter().map(|item| item.after.clone()).collect();
         assert_eq!(after, [vec![], vec![0], vec![1], vec![2]]);
     }
@@ -355,7 +350,7 @@ mod tests {
             let graph = Graph::new();
             let first = add(&graph, first, &[]);
             add(&graph, Operation::Empty, &[first]);
-            flatten(&graph).unwrap()
+            flatten(&graph)
         };
         let child = with(Operation::Child(Graph::new().embed().unwrap()));
         assert_eq!(pair(&with(Operation::Empty), &child), Err(Difference::Type(1)));
@@ -404,7 +399,7 @@ mod tests {
                 let data = CUgraphEdgeData::default();
                 graph.add_edges(&[crate::graph::Edge { from: c, to: a, data }]).unwrap();
             }
-            flatten(&graph).unwrap()
+            flatten(&graph)
         };
         assert_eq!(pair(&make(true), &make(false)), Ok(vec![1, 2, 3, 4, 0]));
         assert_eq!(pair(&make(true), &make(true)), Ok(vec![0, 1, 2, 3, 4]));
